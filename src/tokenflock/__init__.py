@@ -1,0 +1,35 @@
+"""tokenflock: the laboratory for Transformers as interacting particle systems.
+
+    import tokenflock as flock
+    from tokenflock.dynamics import SelfAttention
+    from tokenflock.starts import Uniform
+
+    run = flock.simulate(SelfAttention(beta=4.0), Uniform(n=32, d=2), t=30, seed=0)
+
+Nothing heavy is imported until it is used.
+"""
+
+from importlib import import_module as _import
+
+_HOMES = {
+    "simulate": "trajectory", "flow": "trajectory", "rerun": "trajectory",
+    "measure": "measuring", "merges": "chronicle", "dwell_times": "chronicle",
+    "save": "results", "load": "results", "cite": "citing", "references": "citing",
+    "UserError": "errors", "SimulationError": "errors",
+}  # fmt: skip
+_FOLDERS = ("dynamics", "starts", "solvers", "observables", "events", "spaces", "theory", "plots")
+
+__all__ = [*_HOMES, *_FOLDERS]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    if name in _HOMES:
+        return getattr(_import(f"tokenflock.{_HOMES[name]}"), name)
+    if name in _FOLDERS:
+        return _import(f"tokenflock.{name}")
+    raise AttributeError(f"module 'tokenflock' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

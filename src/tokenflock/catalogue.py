@@ -1,0 +1,174 @@
+"""The catalogue: what there is, read from the files themselves.
+
+A member is a public class (or, in `theory`, a public function) in a file of its folder. The files are read with `ast`, so
+a listing imports nothing and a new file is listed, importable and tested because it exists.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tokenflock.errors import UserError
+
+KINDS = ("dynamics", "starts", "solvers", "observables", "events", "theory")
+_ROOT = Path(__file__).parent
+_ABSTRACT = {"space", "dynamics", "start", "solver", "observable", "event"}  # files that hold a base class
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field of a member, or one argument of a closed form."""
+
+    name: str
+    annotation: str
+    default: str | None  # as source text; None when it must be given
+    doc: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One member of the catalogue."""
+
+    kind: str
+    name: str  # SelfAttention
+    module: str  # tokenflock.dynamics.self_attention
+    summary: str
+    doc: str
+    options: tuple[Option, ...]
+
+    @property
+    def slug(self) -> str:
+        """The name on the command line: self-attention."""
+        return slug(self.name)
+
+    def load(self) -> Any:
+        """Import the member itself."""
+        return getattr(importlib.import_module(self.module), self.name)
+
+
+def slug(name: str) -> str:
+    """`SelfAttention` and `transition_curve` as typed on a command line: `self-attention`, `transition-curve`.
+
+    >>> slug("RK4"), slug("VonMisesFisher"), slug("transition_curve")
+    ('rk4', 'von-mises-fisher', 'transition-curve')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()
+
+
+@cache
+def entries(kind: str) -> tuple[Entry, ...]:
+    """All members of one kind, in alphabetical order."""
+    found: list[Entry] = []
+    for path in sorted((_ROOT / kind).glob("*.py")):
+        if path.stem.startswith("_") or path.stem in _ABSTRACT:
+            continue
+        found += _read(kind, path)
+    return tuple(sorted(found, key=lambda entry: entry.slug))
+
+
+def find(kind: str, name: str) -> Entry:
+    """The member called `name`, in either spelling; an error that lists the near ones otherwise."""
+    table = {entry.slug: entry for entry in entries(kind)}
+    if slug(name) in table:
+        return table[slug(name)]
+    from difflib import get_close_matches
+
+    near = get_close_matches(slug(name), table, n=3, cutoff=0.4) or sorted(table)
+    raise UserError(f"{kind} has no member {name!r}; try {', '.join(near)} (all: tokenflock list {kind})")
+
+
+def names(kind: str) -> list[str]:
+    return sorted(entry.name for entry in entries(kind))
+
+
+def lazy(kind: str, extra: dict[str, str] | None = None):
+    """`__getattr__`, `__dir__` and `__all__` of a folder whose members are imported when first asked for."""
+    extra = extra or {}
+
+    def __getattr__(name: str) -> Any:
+        if name in extra:
+            return getattr(importlib.import_module(extra[name]), name)
+        for entry in entries(kind):
+            if entry.name == name:
+                return entry.load()
+        raise AttributeError(f"module 'tokenflock.{kind}' has no attribute {name!r}; it has {', '.join(names(kind))}")
+
+    everything = sorted([*extra, *names(kind)])
+    return __getattr__, lambda: everything, everything
+
+
+@cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _read(kind: str, path: Path) -> list[Entry]:
+    module = f"tokenflock.{kind}.{path.stem}"
+    wanted = ast.FunctionDef if kind == "theory" else ast.ClassDef
+    return [
+        _entry(kind, module, node, path)
+        for node in _parse(path).body
+        if isinstance(node, wanted) and not node.name.startswith("_") and not _is_helper(node)
+    ]
+
+
+def _is_helper(node: ast.ClassDef | ast.FunctionDef) -> bool:
+    """Enumerations and plain dataclasses beside a member are its vocabulary, not members."""
+    bases = {ast.unparse(base) for base in getattr(node, "bases", [])}
+    return isinstance(node, ast.ClassDef) and (not bases or bool(bases & {"enum.Enum", "Enum", "NamedTuple"}))
+
+
+def _entry(kind: str, module: str, node: ast.ClassDef | ast.FunctionDef, path: Path) -> Entry:
+    doc = ast.get_docstring(node) or ""
+    options = _arguments(node) if isinstance(node, ast.FunctionDef) else _fields(node, path)
+    return Entry(kind, node.name, module, doc.partition("\n")[0], doc, tuple(options))
+
+
+def _fields(node: ast.ClassDef, path: Path) -> list[Option]:
+    """The fields of a class, those of its bases in the same folder first."""
+    options = [option for base in node.bases for option in _inherited(ast.unparse(base), path)]
+    for line, following in zip(node.body, [*node.body[1:], None]):
+        if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name):
+            continue
+        kind = ast.unparse(line.annotation)
+        if kind.startswith("ClassVar") or line.target.id.startswith("_"):
+            continue
+        default = None if line.value is None else ast.unparse(line.value)
+        text = following.value.value if _is_text(following) else ""
+        options.append(Option(line.target.id, kind, default, text))
+    return list({option.name: option for option in options}.values())
+
+
+def _inherited(base: str, path: Path) -> list[Option]:
+    """The fields of a base class that the file imports from its own folder."""
+    for line in _parse(path).body:
+        if isinstance(line, ast.ImportFrom) and base in {alias.name for alias in line.names}:
+            home = path.parent / f"{(line.module or '').rpartition('.')[2]}.py"
+            classes = [node for node in _parse(home).body if isinstance(node, ast.ClassDef)] if home.exists() else []
+            return next((_fields(node, home) for node in classes if node.name == base), [])
+    return []
+
+
+def _arguments(node: ast.FunctionDef) -> list[Option]:
+    positional = node.args.posonlyargs + node.args.args
+    defaults = [None] * (len(positional) - len(node.args.defaults)) + list(node.args.defaults)
+    pairs = [*zip(positional, defaults), *zip(node.args.kwonlyargs, node.args.kw_defaults)]
+    return [
+        Option(
+            argument.arg,
+            ast.unparse(argument.annotation) if argument.annotation else "float",
+            None if value is None else ast.unparse(value),
+            "",
+        )
+        for argument, value in pairs
+    ]
+
+
+def _is_text(node: ast.stmt | None) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -1,0 +1,51 @@
+"""The history of a run: when clusters merged, and how long each stage lasted."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from tokenflock.measuring import measure
+from tokenflock.observables.cluster_labels import ClusterLabels
+
+
+def merges(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None) -> xr.Dataset:
+    """The merges of a trajectory: at which time the number of clusters first fell to each new low.
+
+    Clusters are connected components of pairs with cosine at least 1 - delta (or within `radius`). The times are those of
+    frames: keep more frames for sharper ones. Returns a Dataset along `merge` with `time`, `before`, `after` (counts) and
+    `largest` (weight of the largest cluster after it).
+    """
+    counts, shares = _counts(result, delta, radius)
+    low = np.minimum.accumulate(counts)
+    at = np.flatnonzero(np.diff(low) < 0) + 1
+    attrs = {"long_name": "merges of clusters", "delta": delta}
+    return xr.Dataset(
+        {
+            "time": ("merge", result["time"].values[at]),
+            "before": ("merge", low[at - 1]),
+            "after": ("merge", low[at]),
+            "largest": ("merge", shares[at]),
+        },
+        attrs=attrs,
+    )
+
+
+def dwell_times(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None) -> xr.DataArray:
+    """How long a trajectory stayed at each number of clusters, along `clusters`. The last stage is cut off by the run."""
+    counts, _ = _counts(result, delta, radius)
+    low = np.minimum.accumulate(counts)
+    times = result["time"].values
+    spans = np.append(np.diff(times), 0.0)
+    levels = np.unique(low)[::-1]
+    dwell = [spans[low == level].sum() for level in levels]
+    return xr.DataArray(dwell, dims="clusters", coords={"clusters": levels}, attrs={"long_name": "dwell time"}, name="dwell")
+
+
+def _counts(result: xr.Dataset, delta: float, radius: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Number of clusters and weight of the largest, at each time."""
+    labels = measure(result, ClusterLabels(delta, radius))["cluster_labels"].values
+    w = result["w"].values
+    counts = np.array([len(np.unique(row[row >= 0])) for row in labels])
+    largest = np.array([np.bincount(row[row >= 0], weights=w[row >= 0]).max() for row in labels])
+    return counts, largest

@@ -1,0 +1,44 @@
+"""The three sums that every member of the attention family is made of."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tokenflock.shapes import Rows, Scalar, Weights
+
+CEILING = 60.0  # caps exp at tokens of weight zero, which may lie above the maximum over the others
+
+
+def softmax(S: Rows, w: Weights) -> Rows:
+    """A_ij = w_j e^{S_ij} / sum_k w_k e^{S_ik}, for logits of any size.
+
+    Only the maximum is masked by w > 0 (and held constant for derivatives); the exponentials are not, so that derivatives
+    with respect to weights are right even at weight zero. A row that sees no token of positive weight is zero.
+    """
+    E = w * jnp.exp(jnp.minimum(S - _top(S, w), CEILING))
+    Z = jnp.sum(E, axis=-1, keepdims=True)
+    return E / jnp.where(Z > 0, Z, 1)
+
+
+def log_sum_exp(S: Rows, w: Weights) -> Float[Array, " m"]:
+    """log sum_j w_j e^{S_ij}, without overflow."""
+    top = _top(S, w)
+    return top[..., 0] + jnp.log(jnp.sum(w * jnp.exp(jnp.minimum(S - top, CEILING)), axis=-1))
+
+
+def _top(S: Rows, w: Weights) -> Float[Array, "m 1"]:
+    """The largest logit among tokens that count, as a constant."""
+    top = jnp.max(jnp.where(w > 0, S, -jnp.inf), axis=-1, keepdims=True)
+    return jax.lax.stop_gradient(jnp.where(top > -jnp.inf, top, 0))
+
+
+def interaction_energy(S: Rows, w: Weights, beta: Scalar) -> Scalar:
+    """E = (1/2 beta) sum_ij w_i w_j e^{S_ij} for logits S = beta <x_i, D x_j>; at beta = 0 its limit without the constant.
+
+    Print: (3.5) of arXiv 2312.10794. The maximum over the sphere is e^beta / (2 beta).
+    """
+    flat = beta == 0
+    safe = jnp.where(flat, 1, beta)
+    return jnp.where(flat, 0.5 * w @ S @ w, 0.5 * (w @ jnp.exp(S) @ w) / safe)

@@ -1,0 +1,96 @@
+"""Matrices as parameters: absent (the identity), a number, an array, or a path in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from tokenflock.errors import require
+from tokenflock.frozen import Frozen, concrete
+
+Path = Callable[[Any], Any]
+Matrix = Any  # None (identity) | float (multiple of it) | (m, d) array | t -> (m, d) array
+
+
+def at(M: Matrix, t: Float[Array, ""]) -> Matrix:
+    """The matrix at time t."""
+    return M(t) if callable(M) else M
+
+
+def act(M: Matrix, x: Float[Array, "*n d"], t: Float[Array, ""] | float = 0.0) -> Float[Array, "*n m"]:
+    """M x for each row x; the identity where M is None."""
+    M = at(M, t)
+    if M is None:
+        return x
+    return M * x if jnp.ndim(M) == 0 else x @ M.T
+
+
+def multiple_of_identity(*matrices: Matrix) -> bool:
+    """Whether each matrix is a number times the identity, and so commutes with rotations."""
+    return all(M is None or (not callable(M) and np.ndim(M) == 0) for M in matrices)
+
+
+def width(*matrices: Matrix) -> int | None:
+    """The dimension d that these matrices act on, or None if any will do."""
+    shapes = [np.shape(M.values if isinstance(M, Switching) else M) for M in matrices if M is not None]
+    return next((shape[-1] for shape in shapes if shape), None)
+
+
+def check_attention(name: str, Q: Matrix, K: Matrix, V: Matrix, heads: bool = False) -> None:
+    """Refuse matrices that do not fit each other: Q and K are (m, d) with one m, V is (d, d)."""
+    lead = 1 if heads else 0
+    shapes = {
+        letter: np.shape(M.values)[1:] if isinstance(M, Switching) else np.shape(M)
+        for letter, M in (("Q", Q), ("K", K), ("V", V))
+        if M is not None and concrete(M) and (isinstance(M, Switching) or not callable(M))
+    }
+    shapes = {letter: shape for letter, shape in shapes.items() if shape}
+    form = "(heads, m, d)" if heads else "(m, d)"
+    for letter, shape in shapes.items():
+        require(len(shape) == 2 + lead, f"{name}.{letter}", f"a matrix of shape {form}", f"shape {shape}")
+    if "V" in shapes:
+        rows, columns = shapes["V"][-2:]
+        require(rows == columns, f"{name}.V", "square, (d, d)", f"shape {shapes['V']}")
+    columns = {letter: shape[-1] for letter, shape in shapes.items()}
+    require(len(set(columns.values())) <= 1, f"{name}: Q, K, V", "matrices on one R^d", f"widths {columns}")
+    if {"Q", "K"} <= shapes.keys():
+        same = shapes["Q"][:-1] == shapes["K"][:-1]
+        require(same, f"{name}: Q and K", "of one shape (m, d)", f"{shapes['Q']} and {shapes['K']}")
+    elif {"Q", "K"} & shapes.keys():
+        letter = "Q" if "Q" in shapes else "K"
+        rows, d = shapes[letter][-2:]
+        require(
+            rows == d,
+            f"{name}.{letter}",
+            "square when the other of Q, K is the identity",
+            f"shape {shapes[letter]}",
+        )
+
+
+class Switching(Frozen):
+    """A matrix that is constant on periods of time: values[k] for k period <= t < (k+1) period, the last one for ever.
+
+    With the layer map of step h and period h, every layer has its own matrix.
+    """
+
+    values: Array
+    "matrices in turn, shape (periods, m, d)"
+    period: float = 1.0
+    "how long each one acts"
+
+    def __check_init__(self) -> None:
+        if concrete(self.values):
+            require(
+                np.ndim(self.values) == 3,
+                "Switching.values",
+                "of shape (periods, m, d)",
+                np.shape(self.values),
+            )
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, "m d"]:
+        k = jnp.floor(t / self.period * (1 + 1e-6)).astype(int)  # a time that is k periods up to rounding is in period k
+        return self.values[jnp.clip(k, 0, self.values.shape[0] - 1)]

@@ -1,0 +1,63 @@
+"""Attention with matrices Q, K, V."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from tokenflock.dynamics._kernels import softmax
+from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
+from tokenflock.dynamics.dynamics import MeanField
+from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
+
+
+class Attention(MeanField):
+    """Attention on the sphere with matrices Q, K, V, constant or moving in time.
+
+        dx_i/dt = P_{x_i} ( sum_j A_ij V x_j ),   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i
+
+    Q and K are (m, d) with any m, V is (d, d). Each may be absent (the identity), a number (a multiple of the identity), an
+    array, or a function of time such as `Switching`. Without `normalised`, A_ij = w_j e^{beta <Q x_i, K x_j>}.
+    Source: (2.3) to (2.5) of arXiv 2312.10794.
+
+    >>> Attention(beta=2.0, V=[[1.0, 0.0], [0.0, -1.0]]).dimension
+    2
+    """
+
+    cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
+
+    beta: float = 1.0
+    "inverse temperature"
+    Q: Array | float | Path | None = None
+    "queries, (m, d)"
+    K: Array | float | Path | None = None
+    "keys, (m, d)"
+    V: Array | float | Path | None = None
+    "values, (d, d)"
+    normalised: bool = True
+    "divide by the partition function (SA) or not (USA)"
+
+    def __check_init__(self) -> None:
+        check_attention("Attention", self.Q, self.K, self.V)
+
+    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
+        S = self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T)
+        return softmax(S, w) if self.normalised else w * jnp.exp(S)
+
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        return self.attention(t, q, x, w) @ act(self.V, x, t)
+
+    @property
+    def isotropic(self) -> bool:
+        return multiple_of_identity(self.Q, self.K, self.V)
+
+    @property
+    def dimension(self) -> int | None:
+        return width(self.Q, self.K, self.V)
+
+    @classmethod
+    def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Attention:
+        G = np.random.default_rng(seed).normal(size=(3, d, d)) / np.sqrt(d)
+        return cls(beta=1.5, Q=G[0, : max(1, d - 1)], K=G[1, : max(1, d - 1)], V=np.eye(d) + 0.3 * G[2])

@@ -1,0 +1,48 @@
+"""Causal attention with a bias towards near tokens (ALiBi)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+from tokenflock.dynamics._kernels import softmax
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.shapes import Rows, Time, Tokens, Weights
+
+
+class CausalBias(Dynamics):
+    """Causal attention with a positional bias (ALiBi): far tokens count less.
+
+        dx_j/dt = P_{x_j} ( sum_{k < j} a_jk beta e^{beta <x_j, x_k>} x_k ),   a_jk ~ w_k e^{-(slope/N) (j - k)}, sum_k a_jk = 1
+
+    N counts the tokens of positive weight. On the circle this is dtheta_j/dt = -sum_{k<j} a_jk beta sin(delta) e^{beta cos
+    delta}: note the factor beta, which other unnormalised laws do not have. Source: the code of arXiv 2605.09213.
+
+    >>> CausalBias(beta=1.0, slope=1.0)
+    CausalBias(beta=1.0, slope=1.0)
+    """
+
+    cites: ClassVar[tuple[str, ...]] = ("lostmiddle2026",)
+
+    beta: float = 1.0
+    "inverse temperature"
+    slope: float = 1.0
+    "strength of the bias over the whole sequence"
+
+    def bias(self, w: Weights) -> Rows:
+        """a_jk, the share of token k in what token j hears of its past; the first token hears nothing."""
+        order = jnp.arange(w.shape[0])
+        position = jnp.cumsum(w > 0)
+        distance = (position[:, None] - position) / jnp.maximum(position[-1], 1)
+        return softmax(jnp.where(order[:, None] > order, -self.slope * distance, -jnp.inf), w)
+
+    def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
+        return self.bias(w) * self.beta * jnp.exp(self.beta * (x @ x.T))
+
+    def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
+        return self.attention_matrix(t, x, w) @ x
+
+    @property
+    def isotropic(self) -> bool:
+        return True

@@ -1,0 +1,130 @@
+"""What a law of motion is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import jax.numpy as jnp
+
+from tokenflock.errors import UserError
+from tokenflock.frozen import Frozen
+from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
+from tokenflock.spaces import Space, Sphere
+
+
+class Dynamics(Frozen):
+    """A law of motion for n tokens x (n, d) with weights w (n,) that sum to one.
+
+    A member writes `force`. Everything else follows from it: the flow dx/dt = `velocity` (its tangent part), the
+    Transformer layer x <- normalize(x + h force), Jacobians, ensembles, kernels.
+    """
+
+    @property
+    def space(self) -> Space:
+        """Where its tokens live; the unit sphere unless the member says otherwise."""
+        return Sphere()
+
+    @abstractmethod
+    def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
+        """The update that each token receives, before any projection."""
+
+    def velocity(self, t: Time, x: Tokens, w: Weights) -> Tokens:
+        """dx/dt: the tangent part of the force, at the point of the space nearest to x.
+
+        Off the sphere the field is that of x/|x|, so a solver's stages may leave the sphere without harm.
+        """
+        p = self.space.project(x)
+        return self.space.tangent(p, self.force(t, p, w))
+
+    def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
+        """A_ij: how much token i listens to token j, where the law has such a matrix."""
+        raise UserError(f"{type(self).__name__} has no attention matrix; ask it of an attention dynamics")
+
+    def diffusion(self, t: Time, x: Tokens, w: Weights) -> Scalar:
+        """Strength s of the noise s dW on each token; zero for a deterministic law."""
+        return jnp.zeros((), x.dtype)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether `diffusion` is there at all."""
+        return False
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the force is continuous, as an adaptive solver needs it."""
+        return True
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether the law is blind to the order of tokens, so that a token may be split into two of half its weight."""
+        return False
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether it commutes with every rotation and reflection of R^d. Then tokens stay in their span."""
+        return False
+
+    @property
+    def sublayers(self) -> tuple[Dynamics, ...]:
+        """The blocks that one Transformer layer applies in turn (attention, then feed-forward)."""
+        return (self,)
+
+    @property
+    def dimension(self) -> int | None:
+        """The d that its matrices ask for, or None where any d will do."""
+        return None
+
+    @property
+    def particles(self) -> int | None:
+        """The n that its parameters ask for, or None where any n will do."""
+        return None
+
+    @classmethod
+    def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Dynamics:
+        """A generic instance for n tokens in R^d: what the contract tests of the catalogue run on."""
+        return cls()
+
+
+class MeanField(Dynamics):
+    """A law by which tokens act on each other only through their measure mu = sum_j w_j delta_{x_j}.
+
+    A member writes `field`: the vector field X[mu] at any points q, tokens or not.
+    """
+
+    @abstractmethod
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        """X[mu](q), before any projection."""
+
+    def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
+        return self.field(t, x, x, w)
+
+    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
+        """The weights with which points q listen to the tokens x."""
+        raise UserError(f"{type(self).__name__} has no attention matrix; ask it of an attention dynamics")
+
+    def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
+        return self.attention(t, x, x, w)
+
+    @property
+    def exchangeable(self) -> bool:
+        return True
+
+
+class GradientFlow(Dynamics):
+    """A law that climbs (or descends) an energy: velocity_i = +- grad_i energy / metric_i.
+
+    Then d energy/dt = +- sum_i metric_i |velocity_i|^2, an identity that the tests check for every member.
+    """
+
+    @abstractmethod
+    def energy(self, x: Tokens, w: Weights) -> Scalar:
+        """The energy, in the convention of the paper that the member cites."""
+
+    @abstractmethod
+    def metric(self, x: Tokens, w: Weights) -> Weights:
+        """The positive factors of the metric sum_i metric_i <a_i, b_i> in which the law is a gradient flow."""
+
+    @property
+    def ascends(self) -> bool:
+        """True if the energy grows along the flow, False if it falls."""
+        return True

@@ -1,0 +1,51 @@
+"""Coupled oscillators on the circle."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.shapes import Array, Time, Tokens, Weights
+
+
+class Kuramoto(Dynamics):
+    """Kuramoto oscillators: x_i = (cos theta_i, sin theta_i) with natural frequencies.
+
+        dtheta_i/dt = omega_i + coupling sum_j w_j sin(theta_j - theta_i)
+
+    With omega = 0 and coupling = 1 this is self-attention at beta = 0. Source: (7.2) of arXiv 2312.10794.
+
+    >>> Kuramoto(coupling=2.0).dimension
+    2
+    """
+
+    cites: ClassVar[tuple[str, ...]] = ("kuramoto1975", "geshkovski2025perspective")
+
+    coupling: float = 1.0
+    "strength K of the coupling"
+    omega: Array | float = 0.0
+    "natural frequencies: one number, or one for each token"
+
+    def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
+        turned = jnp.stack([-x[:, 1], x[:, 0]], axis=-1)
+        omega = self.omega if jnp.ndim(self.omega) == 0 else jnp.asarray(self.omega)[:, None]
+        return self.coupling * (w @ x) + omega * turned
+
+    @property
+    def exchangeable(self) -> bool:
+        return np.ndim(self.omega) == 0
+
+    @property
+    def dimension(self) -> int | None:
+        return 2
+
+    @property
+    def particles(self) -> int | None:
+        return None if np.ndim(self.omega) == 0 else np.shape(self.omega)[0]
+
+    @classmethod
+    def example(cls, n: int = 6, d: int = 2, seed: int = 0) -> Kuramoto:
+        return cls(coupling=1.5, omega=np.random.default_rng(seed).normal(size=n))

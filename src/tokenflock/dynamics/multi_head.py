@@ -1,0 +1,81 @@
+"""Several heads of attention at once."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax
+import numpy as np
+
+from tokenflock.dynamics._kernels import softmax
+from tokenflock.dynamics._matrices import act, check_attention, width
+from tokenflock.dynamics.dynamics import MeanField
+from tokenflock.errors import require
+from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
+
+
+class MultiHead(MeanField):
+    """Multi-head attention on the sphere: the sum of its heads.
+
+        dx_i/dt = P_{x_i} ( sum_h sum_j A^h_ij V_h x_j ),   A^h_ij = w_j e^{beta <Q_h x_i, K_h x_j>} / Z^h_i
+
+    Q and K are (heads, m, d), V is (heads, d, d). With `average` the sum over heads is divided by their number.
+    Source: (2.7) of arXiv 2312.10794.
+
+    >>> import numpy as np
+    >>> MultiHead(V=np.stack([np.eye(3), np.diag([1.0, 0.0, 0.0])])).heads
+    2
+    """
+
+    cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
+
+    V: Array
+    "values, (heads, d, d)"
+    Q: Array | None = None
+    "queries, (heads, m, d)"
+    K: Array | None = None
+    "keys, (heads, m, d)"
+    beta: float = 1.0
+    "inverse temperature"
+    average: bool = False
+    "divide by the number of heads"
+
+    def __check_init__(self) -> None:
+        check_attention("MultiHead", self.Q, self.K, self.V, heads=True)
+        counts = {len(M) for M in (self.Q, self.K, self.V) if M is not None and np.ndim(M) == 3}
+        require(
+            len(counts) == 1,
+            "MultiHead: Q, K, V",
+            "arrays with one number of heads",
+            f"{sorted(counts)} heads",
+        )
+
+    @property
+    def heads(self) -> int:
+        return self.V.shape[0]
+
+    def attention_by_head(self, t: Time, q: Points, x: Tokens, w: Weights) -> Array:
+        """The attention matrix of each head, (heads, m, n)."""
+
+        def head(Q, K):
+            return softmax(self.beta * (act(Q, q) @ act(K, x).T), w)
+
+        axes = (None if self.Q is None else 0, None if self.K is None else 0)
+        return jax.vmap(head, axes, axis_size=self.heads)(self.Q, self.K)
+
+    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
+        """The mean over heads of their attention matrices."""
+        return self.attention_by_head(t, q, x, w).mean(axis=0)
+
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        heads = self.attention_by_head(t, q, x, w) @ jax.vmap(act, (0, None))(self.V, x)
+        return heads.mean(axis=0) if self.average else heads.sum(axis=0)
+
+    @property
+    def dimension(self) -> int | None:
+        return width(self.V)
+
+    @classmethod
+    def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> MultiHead:
+        G = np.random.default_rng(seed).normal(size=(3, 2, d, d)) / np.sqrt(d)
+        return cls(beta=1.5, Q=G[0], K=G[1], V=np.eye(d) / 2 + 0.3 * G[2])

@@ -1,0 +1,80 @@
+"""One input alone: residual networks and neural ODEs."""
+
+from __future__ import annotations
+
+import enum
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tokenflock.dynamics._matrices import act
+from tokenflock.dynamics.dynamics import MeanField
+from tokenflock.errors import require
+from tokenflock.frozen import concrete
+from tokenflock.shapes import Array, Points, Time, Tokens, Weights
+from tokenflock.spaces import Euclidean, Space
+
+
+class Activation(enum.Enum):
+    """The scalar function of a feed-forward layer."""
+
+    RELU = "relu"
+    TANH = "tanh"
+    GELU = "gelu"
+
+    def __call__(self, x: Array) -> Array:
+        return {"relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": jax.nn.gelu}[self.value](x)
+
+
+class NeuralODE(MeanField):
+    """A neural ODE on R^d: each token moves alone, blind to the others.
+
+        dx/dt = W sigma(A x + b);   with solver `Layer(h=1)` the residual network x <- x + W sigma(A x + b)
+
+    A is (m, d), b is (m,), W is (d, m). Source: (2.1) and (2.2) of arXiv 2312.10794. Compare with attention, where tokens
+    see each other.
+
+    >>> NeuralODE(W=[[1.0], [0.0]], A=[[0.0, 1.0]], b=[0.0]).dimension
+    2
+    """
+
+    cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
+
+    W: Array
+    "outer weights, (d, m)"
+    A: Array
+    "inner weights, (m, d)"
+    b: Array | None = None
+    "inner bias, (m,)"
+    activation: Activation = Activation.RELU
+    "relu, tanh or gelu"
+
+    def __check_init__(self) -> None:
+        if concrete(self.W) and concrete(self.A):
+            (m, d), shape = np.shape(self.A), np.shape(self.W)
+            require(shape == (d, m), "W", f"of shape (d, m) = ({d}, {m}) to match A", shape)
+            require(self.b is None or np.shape(self.b) == (m,), "b", f"of shape (m,) = ({m},)", np.shape(self.b))
+
+    @property
+    def space(self) -> Space:
+        return Euclidean()
+
+    def perceptron(self, x: Points) -> Points:
+        """W sigma(A x + b)."""
+        hidden = act(self.A, x) + (0 if self.b is None else self.b)
+        return act(self.W, self.activation(hidden))
+
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        return self.perceptron(q)
+
+    @property
+    def dimension(self) -> int | None:
+        return np.shape(self.A)[-1]
+
+    @classmethod
+    def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> NeuralODE:
+        random = np.random.default_rng(seed)
+        A, W, b = random.normal(size=(2 * d, d)), random.normal(size=(d, 2 * d)), random.normal(size=2 * d)
+        return cls(W=W / (2 * d), A=A / np.sqrt(d), b=b, activation=Activation.TANH)

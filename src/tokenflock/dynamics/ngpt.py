@@ -1,0 +1,25 @@
+"""nGPT: everything is normalised, and a gain sets the speed."""
+
+from __future__ import annotations
+
+from tokenflock.dynamics._schemes import Scheme
+from tokenflock.shapes import Points, Time, Tokens, Weights
+from tokenflock.spaces.sphere import normalise
+
+
+class NGPT(Scheme):
+    """nGPT: tokens stay on the sphere and the output of attention is normalised.
+
+        dtheta_j/dt = alpha P_{theta_j} A_j / |A_j|
+
+    Source: arXiv 2510.22026.
+
+    >>> NGPT(beta=5.0, alpha=0.2).space
+    Sphere()
+    """
+
+    alpha: float = 1.0
+    "gain of a layer"
+
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        return self.alpha * normalise(self.output(t, q, x, w))

@@ -1,0 +1,70 @@
+"""Attention on R^d in the frame that moves with e^{tV}."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+import jax.scipy.linalg
+import numpy as np
+
+from tokenflock.dynamics._kernels import softmax
+from tokenflock.dynamics._matrices import act, check_attention, multiple_of_identity, width
+from tokenflock.dynamics.dynamics import MeanField
+from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
+from tokenflock.spaces import Euclidean, Space
+
+
+class RescaledAttention(MeanField):
+    """Pure attention on R^d seen in the rescaled frame z = e^{-tV} x, where clusters appear.
+
+        dz_i/dt = sum_j A_ij V (z_j - z_i),   A_ij = w_j e^{beta <Q e^{tV} z_i, K e^{tV} z_j>} / Z_i
+
+    Source: (9.2) and (9.3) of arXiv 2312.10794, arXiv 2305.05465.
+
+    >>> RescaledAttention(V=1.0).space
+    Euclidean()
+    """
+
+    cites: ClassVar[tuple[str, ...]] = ("geshkovski2023emergence", "geshkovski2025perspective")
+
+    beta: float = 1.0
+    "inverse temperature"
+    Q: Array | float | None = None
+    "queries, (m, d)"
+    K: Array | float | None = None
+    "keys, (m, d)"
+    V: Array | float | None = None
+    "values, (d, d)"
+
+    def __check_init__(self) -> None:
+        check_attention("RescaledAttention", self.Q, self.K, self.V)
+
+    @property
+    def space(self) -> Space:
+        return Euclidean()
+
+    def original(self, t: Time, z: Points) -> Points:
+        """x = e^{tV} z."""
+        if self.V is None or np.ndim(self.V) == 0:
+            return jnp.exp(t * (1.0 if self.V is None else self.V)) * z
+        return act(jax.scipy.linalg.expm(t * self.V), z)
+
+    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
+        return softmax(self.beta * (act(self.Q, self.original(t, q)) @ act(self.K, self.original(t, x)).T), w)
+
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        return act(self.V, self.attention(t, q, x, w) @ x - q)
+
+    @property
+    def isotropic(self) -> bool:
+        return multiple_of_identity(self.Q, self.K, self.V)
+
+    @property
+    def dimension(self) -> int | None:
+        return width(self.Q, self.K, self.V)
+
+    @classmethod
+    def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> RescaledAttention:
+        G = np.random.default_rng(seed).normal(size=(d, d)) / np.sqrt(d)
+        return cls(beta=0.7, V=0.3 * G)

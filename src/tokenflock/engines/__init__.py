@@ -1,0 +1,1 @@
+"""How the one equation is run: arrays in, arrays out."""

@@ -1,0 +1,167 @@
+"""One system, every frame kept: fixed steps by `scan`, adaptive steps by diffrax.
+
+A run is cut into blocks of frames, always the same ones, so that a caller can show progress between them and the numbers do
+not depend on whether anyone watches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optimistix
+from jaxtyping import Array, Float, Key
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import SimulationError
+from tokenflock.events.event import Event
+from tokenflock.shapes import Tokens, Weights
+from tokenflock.solvers.adaptive import Adaptive
+from tokenflock.solvers.solver import FixedStep
+
+Frames = tuple[np.ndarray, np.ndarray]  # times (k,), tokens (k, n, d)
+BLOCKS = 20
+
+
+@eqx.filter_jit
+def _fixed_block(
+    law: Dynamics,
+    solver: FixedStep,
+    x: Tokens,
+    w: Weights,
+    first: Array,
+    key: Key[Array, ""],
+    until: Event | None,
+    strides: Array,
+) -> tuple[Float[Array, "k n d"], Array]:
+    """Frames after strides[0], strides[0] + strides[1], ... further steps, and whether the run is over at each."""
+
+    def time(step):
+        return step.astype(x.dtype) * solver.h
+
+    def advance(i, carry):
+        x, step = carry
+        return solver.step(law, time(step), x, w, jax.random.fold_in(key, step)), step + 1
+
+    def frame(carry, stride):
+        x, step, over = carry
+        x, step = jax.lax.fori_loop(0, jnp.where(over, 0, stride), advance, (x, step))
+        if until is not None:
+            over = over | (until.margin(law, time(step), x, w) <= 0)
+        return (x, step, over), (x, over)
+
+    return jax.lax.scan(frame, (x, first, jnp.array(False)), strides)[1]
+
+
+def fixed(
+    law: Dynamics, solver: FixedStep, x: Tokens, w: Weights, steps: np.ndarray, key: Key[Array, ""], until: Event | None
+) -> Iterator[Frames]:
+    """Frames at the given numbers of steps (the first is 0: the start), block by block."""
+    h = float(solver.h)
+    yield np.zeros(1), np.asarray(x)[None]
+    size = math.ceil((len(steps) - 1) / BLOCKS)
+    for first in range(1, len(steps), size):
+        block = steps[first : first + size]
+        strides = np.diff(np.concatenate([[steps[first - 1]], block]))
+        strides = np.pad(strides, (0, size - len(block)))  # every block has one shape, so it compiles once
+        begin = jnp.asarray(steps[first - 1], jnp.int32)
+        frames, over = _fixed_block(law, solver, x, w, begin, key, until, jnp.asarray(strides, jnp.int32))
+        frames, over = np.asarray(frames)[: len(block)], np.asarray(over)[: len(block)]
+        keep = int(np.argmax(over)) + 1 if over.any() else len(block)
+        yield block[:keep] * h, frames[:keep]
+        if over.any():
+            return
+        x = jnp.asarray(frames[-1])
+
+
+@eqx.filter_jit
+def _adaptive_block(
+    law: Dynamics,
+    solver: Adaptive,
+    x: Tokens,
+    w: Weights,
+    begin: Array,
+    times: Array,
+    until: Event | None,
+    tolerances: Array,
+    dense: int,
+) -> diffrax.Solution:
+    event = None
+    if until is not None:
+        event = diffrax.Event(
+            lambda t, y, args, **_: until.margin(law, t, law.space.project(y), w),
+            optimistix.Bisection(rtol=1e-10, atol=1e-10),
+            direction=False,
+        )
+    saves = [diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, args: law.velocity(t, y, w)),
+        getattr(diffrax, solver.method.value)(),
+        begin,
+        times[-1],
+        None,
+        x,
+        saveat=diffrax.SaveAt(dense=True) if dense else diffrax.SaveAt(subs=saves),
+        stepsize_controller=diffrax.PIDController(tolerances[0], tolerances[1]),
+        max_steps=dense or solver.max_steps,
+        event=event,
+        throw=False,
+    )
+
+
+def adaptive(
+    law: Dynamics,
+    solver: Adaptive,
+    x: Tokens,
+    w: Weights,
+    times: np.ndarray,
+    tolerances: tuple[float, float],
+    until: Event | None,
+) -> Iterator[Frames]:
+    """Frames at the given times (the first is the start), block by block; the last one is the event, if it comes."""
+    yield times[:1], np.asarray(x)[None]
+    size = math.ceil((len(times) - 1) / BLOCKS)
+    limits = jnp.asarray(tolerances, x.dtype)
+    for first in range(1, len(times), size):
+        block = times[first : first + size]
+        padded = np.pad(block, (0, size - len(block)), mode="edge")
+        begin = jnp.asarray(times[first - 1], x.dtype)
+        solution = _adaptive_block(law, solver, x, w, begin, jnp.asarray(padded, x.dtype), until, limits, 0)
+        over = solution.result == diffrax.RESULTS.event_occurred
+        _check(solution, solver, block, over)
+        frames = np.asarray(law.space.project(solution.ys[0]))[: len(block)]
+        last = np.asarray(law.space.project(solution.ys[1]))
+        if over:
+            stop = float(solution.ts[1][0])
+            keep = int(np.sum(block < stop))
+            yield np.append(block[:keep], stop), np.concatenate([frames[:keep], last])
+            return
+        yield block, frames
+        x = jnp.asarray(last[0])
+
+
+def interpolant(
+    law: Dynamics, solver: Adaptive, x: Tokens, w: Weights, t: float, tolerances: tuple[float, float], max_steps: int = 65_536
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The whole trajectory on [0, t] as a function of time (dense output)."""
+    limits = jnp.asarray(tolerances, x.dtype)
+    end = jnp.asarray([t], x.dtype)
+    solution = _adaptive_block(law, solver, x, w, jnp.zeros((), x.dtype), end, None, limits, max_steps)
+    _check(solution, solver, np.array([t]), False)
+    return lambda times: law.space.project(jax.vmap(solution.evaluate)(times))
+
+
+def _check(solution: diffrax.Solution, solver: Adaptive, block: np.ndarray, over: bool) -> None:
+    """Turn a failure of the solver into a sentence that contains the remedy."""
+    if over or solution.result == diffrax.RESULTS.successful:
+        return
+    steps = int(solution.stats["num_steps"])
+    raise SimulationError(
+        f"the adaptive solver gave up before t = {block[-1]:g} after {steps} steps: raise max_steps (now {solver.max_steps}), "
+        "loosen rtol, or use a solver of fixed step such as RK4(h=0.01)"
+    )

@@ -1,0 +1,17 @@
+"""Errors that name the argument, what was wanted, what came, and what to write instead."""
+
+from __future__ import annotations
+
+
+class UserError(ValueError):
+    """A mistake in the input, told in one line that contains the remedy."""
+
+
+class SimulationError(RuntimeError):
+    """A run that could not be finished honestly: it diverged, stalled or lost its numbers."""
+
+
+def require(condition: bool, argument: str, wanted: str, got: object, instead: str = "") -> None:
+    """Raise `UserError` unless `condition`: "`argument` must be `wanted`, got `got`; write `instead`"."""
+    if not condition:
+        raise UserError(f"{argument} must be {wanted}, got {got}" + (f"; {instead}" if instead else ""))

@@ -1,0 +1,8 @@
+"""What can be measured on tokens, one file each: `from tokenflock.observables import PairDensity`."""
+
+from tokenflock.catalogue import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    "observables",
+    {"Observable": "tokenflock.observables.observable", "Convention": "tokenflock.observables.energy"},
+)

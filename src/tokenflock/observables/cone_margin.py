@@ -1,0 +1,32 @@
+"""How deep tokens lie in a cone."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from tokenflock.errors import require
+from tokenflock.observables.observable import Observable
+from tokenflock.shapes import Array, Scalar, Tokens, Weights
+
+
+class ConeMargin(Observable):
+    """r_w = min_i <x_i, axis>: non-decreasing once positive, for V = I and any Q, K.
+
+    Source: Lemma 6.4 of arXiv 2312.10794. The axis is e_d unless given.
+    """
+
+    axis: Array | None = None
+    "a direction, (d,)"
+
+    def __check_init__(self) -> None:
+        require(
+            self.axis is None or np.ndim(self.axis) == 1,
+            "axis",
+            "a vector (d,)",
+            f"shape {np.shape(self.axis)}",
+        )
+
+    def measure(self, x: Tokens, w: Weights) -> Scalar:
+        height = x[:, -1] if self.axis is None else x @ (self.axis / jnp.sqrt(jnp.sum(self.axis**2)))
+        return jnp.min(jnp.where(w > 0, height, jnp.inf))

@@ -1,0 +1,93 @@
+"""The interaction energy, in each of the conventions in use."""
+
+from __future__ import annotations
+
+import enum
+
+import jax.numpy as jnp
+
+from tokenflock.dynamics._kernels import log_sum_exp
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import UserError
+from tokenflock.observables.observable import Observable, needed
+from tokenflock.shapes import Array, Scalar, Tokens, Weights
+
+
+class Convention(enum.Enum):
+    """Names for the energies of the papers: all are a factor times M = sum_ij w_i w_j e^{beta <x_i, D x_j>}.
+
+    Their values at consensus (D = I) are in brackets.
+    """
+
+    PAPER = "paper"  # M / (2 beta)               [e^beta / (2 beta)]   arXiv 2312.10794, (3.5)
+    SUM = "sum"  # n^2 M / (2 beta)               [n^2 e^beta / (2 beta)]   the same, section 3.4.1
+    METASTABLE = "metastable"  # e^{-beta} M / (2 beta)   [1 / (2 beta)]   arXiv 2410.06833
+    STAIRCASE = "staircase"  # e^{-beta} M        [1]   the same, staircase plots
+    BURGER = "burger"  # M                        [e^beta]   arXiv 2501.03096
+    NORMALISATION = "normalisation"  # -n^2 M     [-n^2 e^beta]   arXiv 2510.22026, where it falls
+
+    def log_factor(self, beta: Scalar, w: Weights) -> Scalar:
+        """log of the absolute value of the factor before M."""
+        pairs = 2 * jnp.log(jnp.sum(w > 0).astype(w.dtype))
+        half = -jnp.log(2 * jnp.abs(beta))
+        return {
+            "paper": half,
+            "sum": half + pairs,
+            "metastable": half - beta,
+            "staircase": -beta,
+            "burger": jnp.zeros_like(beta),
+            "normalisation": pairs,
+        }[self.value]
+
+    def sign(self, beta: Scalar) -> Scalar:
+        """Its sign: the energies with 1/(2 beta) change sign with beta, and one is minimised."""
+        if self is Convention.NORMALISATION:
+            return -jnp.ones_like(beta)
+        return jnp.sign(beta) if self.value in ("paper", "sum", "metastable") else jnp.ones_like(beta)
+
+
+class Energy(Observable):
+    """Interaction energy, a factor times sum_ij w_i w_j e^{beta <x_i, D x_j>}, in a named convention.
+
+    `paper` is E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>}, (3.5) of arXiv 2312.10794; `staircase` is one at consensus.
+    The sum is taken in the log domain; with `log`, so is the result, and no beta overflows. beta and D come from the dynamics
+    unless given.
+
+    >>> import jax.numpy as jnp
+    >>> x = jnp.array([[1.0, 0.0], [1.0, 0.0]])
+    >>> round(float(Energy(beta=1.0).measure(x, jnp.full(2, 0.5))), 4)  # e/2
+    1.3591
+    """
+
+    beta: float | None = None
+    "inverse temperature; that of the dynamics unless given"
+    convention: Convention = Convention.PAPER
+    "paper, sum, metastable, staircase, burger or normalisation"
+    log: bool = False
+    "the logarithm of its absolute value instead"
+    D: Array | None = None
+    "symmetric matrix in the exponent; the identity unless given"
+
+    @property
+    def name(self) -> str:
+        return "log_energy" if self.log else "energy"
+
+    @property
+    def label(self) -> str:
+        return ("log energy" if self.log else "energy") + f" ({self.convention.value})"
+
+    def bind(self, dynamics: Dynamics) -> Energy:
+        if self.beta is not None:
+            return self
+        base = getattr(dynamics, "base", dynamics)
+        D = self.D if self.D is not None else getattr(base, "D", None)
+        beta = getattr(base, "beta", 1.0 if D is not None else None)
+        if beta is None:
+            raise UserError(f"Energy needs a beta: {type(dynamics).__name__} has none; write Energy(beta=...)")
+        return Energy(beta, self.convention, self.log, D)
+
+    def measure(self, x: Tokens, w: Weights) -> Scalar:
+        beta = jnp.asarray(needed(self.beta, self, "beta"), x.dtype)
+        S = beta * (x @ x.T if self.D is None else x @ self.D @ x.T)
+        logs = self.convention.log_factor(beta, w) + log_sum_exp(log_sum_exp(S, w)[None], w)[0]
+        return logs if self.log else self.convention.sign(beta) * jnp.exp(logs)

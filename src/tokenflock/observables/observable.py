@@ -1,0 +1,76 @@
+"""What an observable is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import UserError
+from tokenflock.frozen import Frozen
+from tokenflock.shapes import Rows, Tokens, Weights
+from tokenflock.spaces.sphere import normalise
+
+
+class Observable(Frozen):
+    """Something measured on tokens x with weights w, whose axes are named by `dims`.
+
+    `particle` and `other` stand for tokens, so the same observable works on a simulation and on a model. Tokens of weight
+    zero never count.
+    """
+
+    dims: ClassVar[tuple[str, ...]] = ()
+    unit: ClassVar[str] = ""
+
+    @abstractmethod
+    def measure(self, x: Tokens, w: Weights) -> Array:
+        """The value, with axes `dims`."""
+
+    @property
+    def name(self) -> str:
+        """The variable that a Dataset holds it under."""
+        from tokenflock.catalogue import slug
+
+        return slug(type(self).__name__).replace("-", "_")
+
+    @property
+    def label(self) -> str:
+        """What a plot writes on its axis."""
+        return self.name.replace("_", " ")
+
+    def bind(self, dynamics: Dynamics) -> Observable:
+        """This observable with what it lacks taken from the dynamics that ran."""
+        return self
+
+    def coords(self) -> dict[str, Any]:
+        """Coordinates of its own axes."""
+        return {}
+
+
+def cosines(x: Tokens) -> Rows:
+    """<x_i, x_j> / |x_i| |x_j|, within [-1, 1]."""
+    u = normalise(x)
+    return jnp.clip(u @ u.T, -1, 1)
+
+
+def counted_pairs(w: Weights) -> Rows:
+    """w_i w_j for i != j, zero on the diagonal, scaled to sum to one (all zero for a single token)."""
+    pairs = jnp.outer(w, w) * (1 - jnp.eye(w.shape[0], dtype=w.dtype))
+    total = jnp.sum(pairs)
+    return pairs / jnp.where(total > 0, total, 1)
+
+
+def real_pairs(w: Weights) -> Bool[Array, "n n"]:
+    """Pairs i != j of tokens that count."""
+    return jnp.outer(w > 0, w > 0) & ~jnp.eye(w.shape[0], dtype=bool)
+
+
+def needed(value: Any, observable: Observable, field: str) -> Any:
+    """The value, or an error that says how to give it."""
+    if value is None:
+        name = type(observable).__name__
+        raise UserError(f"{name} needs {field}; write {name}({field}=...), or pass it to simulate(observe=[...])")
+    return value

@@ -1,0 +1,43 @@
+"""Results on disk: one netCDF file, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import xarray as xr
+
+from tokenflock.errors import UserError
+
+
+def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
+    """Write a result to one netCDF file. The file appears only once it is complete."""
+    path = Path(path)
+    writable(path)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
+        part = Path(folder) / path.name
+        result.to_netcdf(part, engine="h5netcdf")
+        os.replace(part, path)
+    return path
+
+
+def load(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Read a result back, recipe included."""
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; write one with: tokenflock simulate --out {path}")
+    try:
+        return xr.load_dataset(path, engine="h5netcdf")
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path} is not a netCDF file that tokenflock can read ({error})") from None
+
+
+def writable(path: Path) -> None:
+    """Refuse a path that cannot be written, before any work is done."""
+    if path.is_dir():
+        raise UserError(f"--out must be a file, got the folder {path}; write e.g. {path / 'run.nc'}")
+    if not path.parent.is_dir():
+        raise UserError(f"the folder {path.parent} does not exist; make it with: mkdir -p {path.parent}")
+    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise UserError(f"{path} cannot be written; choose another path with --out")

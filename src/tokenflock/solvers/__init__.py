@@ -1,0 +1,7 @@
+"""Ways to advance in time, one file each: `from tokenflock.solvers import Layer`."""
+
+from tokenflock.catalogue import lazy
+
+__getattr__, __dir__, __all__ = lazy(
+    "solvers", {"Solver": "tokenflock.solvers.solver", "FixedStep": "tokenflock.solvers.solver"}
+)

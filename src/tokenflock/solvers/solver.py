@@ -1,0 +1,44 @@
+"""What a solver is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import require
+from tokenflock.frozen import Frozen, concrete
+from tokenflock.shapes import Time, Tokens, Weights
+
+
+class Solver(Frozen):
+    """A way to advance tokens in time."""
+
+    order: ClassVar[int]
+    convention: ClassVar[str] = "flow"
+    takes_noise: ClassVar[bool] = False
+
+
+class FixedStep(Solver):
+    """A solver that advances by a fixed step h."""
+
+    h: float = 0.1
+    "step of time"
+
+    def __check_init__(self) -> None:
+        if concrete(self.h):
+            require(self.h > 0, "h", "a positive step", self.h, "write e.g. h=0.1")
+
+    @abstractmethod
+    def step(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+        """Tokens at time t + h."""
+
+
+def brownian(dynamics: Dynamics, t: Time, x: Tokens, w: Weights, h: Float[Array, ""], key: Key[Array, ""]) -> Tokens:
+    """The tangent Gaussian increment sqrt(h) diffusion dW."""
+    noise = jnp.sqrt(h) * dynamics.diffusion(t, x, w) * jax.random.normal(key, x.shape, x.dtype)
+    return dynamics.space.tangent(x, noise)

@@ -1,0 +1,21 @@
+"""The whole space R^d."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tokenflock.spaces.space import Space
+
+
+class Euclidean(Space):
+    """The whole space R^d: tokens without layer normalisation. Every direction is tangent."""
+
+    def project(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        return x
+
+    def tangent(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        return v
+
+    def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+        return jnp.linalg.norm(x - y, axis=-1)

@@ -1,0 +1,35 @@
+"""The unit sphere S^(d-1)."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from tokenflock.spaces.space import Space
+
+
+def normalise(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+    """x / |x|, and 0 for x = 0."""
+    square = jnp.sum(x * x, axis=-1, keepdims=True)
+    return x / jnp.sqrt(jnp.where(square > 0, square, 1))
+
+
+class Sphere(Space):
+    """The unit sphere S^(d-1) in R^d: tokens after layer normalisation.
+
+    `tangent` is P_x v = v - <x, v> x, `project` is x / |x|.
+
+    >>> import jax.numpy as jnp
+    >>> float(Sphere().distance(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])))  # doctest: +ELLIPSIS
+    1.57079...
+    """
+
+    def project(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        return normalise(x)
+
+    def tangent(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
+        return v - jnp.sum(x * v, axis=-1, keepdims=True) * x
+
+    def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
+        half = 0.5 * jnp.linalg.norm(x - y, axis=-1)
+        return 2 * jnp.arcsin(jnp.clip(half, 0, 1))

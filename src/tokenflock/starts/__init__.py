@@ -1,0 +1,5 @@
+"""Laws from which tokens start, one file each: `from tokenflock.starts import Uniform`."""
+
+from tokenflock.catalogue import lazy
+
+__getattr__, __dir__, __all__ = lazy("starts", {"Start": "tokenflock.starts.start"})

@@ -1,0 +1,33 @@
+"""Uniform tokens in a box of R^d."""
+
+from __future__ import annotations
+
+import jax
+from jaxtyping import Array, Float, Key
+
+from tokenflock.starts.start import Start, check_counts
+
+
+class Box(Start):
+    """Independent tokens, uniform in the cube [-side, side]^d, for dynamics without normalisation.
+
+    >>> Box(n=20, d=2, side=5.0).shape
+    (20, 2)
+    """
+
+    n: int = 20
+    "number of tokens"
+    d: int = 2
+    "dimension"
+    side: float = 5.0
+    "half the side of the cube"
+
+    def __check_init__(self) -> None:
+        check_counts(self.n, self.d)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.d
+
+    def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
+        return jax.random.uniform(key, self.shape, minval=-self.side, maxval=self.side)

@@ -1,0 +1,45 @@
+"""Tokens that start in groups."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from tokenflock.errors import require
+from tokenflock.spaces.sphere import normalise
+from tokenflock.starts.start import Start, check_counts
+
+
+class Clusters(Start):
+    """n tokens in k groups, as equal in size as can be, about k uniform centres.
+
+    Token i belongs to group i mod k and lies at centre + spread * Gaussian, normalised.
+
+    >>> Clusters(n=30, d=3, k=3, spread=0.05).shape
+    (30, 3)
+    """
+
+    n: int = 32
+    "number of tokens"
+    d: int = 3
+    "dimension of the space around the sphere"
+    k: int = 3
+    "number of groups"
+    spread: float = 0.05
+    "standard deviation of each coordinate about the centre"
+
+    def __check_init__(self) -> None:
+        check_counts(self.n, self.d)
+        require(1 <= self.k <= self.n, "k", f"between 1 and n = {self.n}", self.k)
+        require(self.spread >= 0, "spread", "0 or more", self.spread)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n, self.d
+
+    def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
+        where, around = jax.random.split(key)
+        centres = normalise(jax.random.normal(where, (self.k, self.d)))
+        noise = self.spread * jax.random.normal(around, self.shape)
+        return normalise(centres[jnp.arange(self.n) % self.k] + noise)

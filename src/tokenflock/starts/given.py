@@ -1,0 +1,58 @@
+"""Tokens that you bring."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Key
+
+from tokenflock.errors import require
+from tokenflock.shapes import Array
+from tokenflock.starts.start import Start
+
+
+class Given(Start):
+    """A given array of tokens, with weights if you like. Dynamics on the sphere normalise its rows.
+
+    >>> Given([[1.0, 0.0], [0.0, 2.0]], w=[1, 3]).weights().tolist()
+    [0.25, 0.75]
+    """
+
+    x: Array
+    "tokens, (n, d)"
+    w: Array | None = None
+    "weights, (n,), 0 or more; scaled to sum to one"
+
+    def __check_init__(self) -> None:
+        require(
+            np.ndim(self.x) == 2 and np.size(self.x) > 0,
+            "x",
+            "an array of shape (n, d)",
+            f"shape {np.shape(self.x)}",
+        )
+        require(bool(np.isfinite(self.x).all()), "x", "an array of finite numbers", "NaN or infinity")
+        require(
+            bool((np.asarray(self.x) != 0).any(axis=1).all()),
+            "x",
+            "an array without zero rows",
+            "a row of zeros",
+        )
+        if self.w is not None:
+            n = np.shape(self.x)[0]
+            require(
+                np.shape(self.w) == (n,),
+                "w",
+                f"one weight for each token, shape ({n},)",
+                f"shape {np.shape(self.w)}",
+            )
+            fine = bool(np.isfinite(self.w).all() and (np.asarray(self.w) >= 0).all() and np.sum(self.w) > 0)
+            require(fine, "w", "weights of 0 or more with a positive sum", np.asarray(self.w).tolist())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return np.shape(self.x)
+
+    def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
+        return self.x
+
+    def weights(self) -> np.ndarray:
+        return super().weights() if self.w is None else np.asarray(self.w) / np.sum(self.w)

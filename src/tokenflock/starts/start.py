@@ -1,0 +1,36 @@
+"""What a law of starting points is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from tokenflock.errors import require
+from tokenflock.frozen import Frozen
+
+
+class Start(Frozen):
+    """A law from which n tokens in R^d are drawn, with their weights."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+
+    @abstractmethod
+    def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
+        """Tokens, for one random key."""
+
+    def weights(self) -> np.ndarray:
+        """Weights that sum to one; equal unless the start says otherwise."""
+        n, _ = self.shape
+        return np.full(n, 1 / n)
+
+
+def check_counts(n: int, d: int | None = None) -> None:
+    """Refuse a number of tokens or a dimension below one."""
+    require(n >= 1, "n", "a number of tokens, 1 or more", n, "write e.g. n=32")
+    if d is not None:
+        require(d >= 1, "d", "a dimension, 1 or more", d, "write e.g. d=2 for the circle")

@@ -1,0 +1,83 @@
+"""Arguments into float64 arrays, or an error that says what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Numbers = np.float64 | NDArray[np.float64]
+"""What every closed form returns: a scalar for scalars, an array for arrays."""
+
+
+def refuse(argument: str, wanted: str, came: object, instead: str) -> None:
+    raise ValueError(f"{argument} must be {wanted}, got {came!r}. Write for example {argument}={instead}.")
+
+
+def real(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
+    """Finite or infinite numbers, never NaN."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.asarray(np.nan)
+    if np.isnan(array).any():
+        refuse(argument, "a number or an array of numbers", value, instead)
+    return array
+
+
+def finite(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
+    array = real(argument, value, instead)
+    if not np.isfinite(array).all():
+        refuse(argument, "finite", value, instead)
+    return array
+
+
+def at_least(argument: str, value: ArrayLike, low: float, instead: str) -> NDArray[np.float64]:
+    array = real(argument, value, instead)
+    if (array < low).any():
+        refuse(argument, f"at least {low:g}", value, instead)
+    return array
+
+
+def above(argument: str, value: ArrayLike, low: float, instead: str) -> NDArray[np.float64]:
+    array = real(argument, value, instead)
+    if (array <= low).any():
+        refuse(argument, f"greater than {low:g}", value, instead)
+    return array
+
+
+def between(argument: str, value: ArrayLike, low: float, high: float, instead: str) -> NDArray[np.float64]:
+    """Strictly inside (low, high)."""
+    array = real(argument, value, instead)
+    if ((array <= low) | (array >= high)).any():
+        refuse(argument, f"strictly between {low:g} and {high:g}", value, instead)
+    return array
+
+
+def within(argument: str, value: ArrayLike, low: float, high: float, instead: str) -> NDArray[np.float64]:
+    """Inside [low, high], ends included."""
+    array = real(argument, value, instead)
+    if ((array < low) | (array > high)).any():
+        refuse(argument, f"from {low:g} to {high:g}", value, instead)
+    return array
+
+
+def whole(argument: str, value: ArrayLike, low: int, instead: str) -> NDArray[np.float64]:
+    array = finite(argument, value, instead)
+    if ((array < low) | (array != np.round(array))).any():
+        refuse(argument, f"a whole number, at least {low}", value, instead)
+    return array
+
+
+def nonzero(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
+    array = finite(argument, value, instead)
+    if (array == 0).any():
+        refuse(argument, "different from 0", value, instead)
+    return array
+
+
+def choice(argument: str, value: str, choices: Sequence[str]) -> str:
+    if value not in choices:
+        refuse(argument, "one of " + ", ".join(map(repr, choices)), value, repr(choices[0]))
+    return value

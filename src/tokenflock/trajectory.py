@@ -1,0 +1,211 @@
+"""`simulate`: one system, followed in time."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from tokenflock import recipe as recipes
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines import trajectory as engine
+from tokenflock.errors import SimulationError, require
+from tokenflock.events.event import Event
+from tokenflock.measuring import measure
+from tokenflock.observables.observable import Observable
+from tokenflock.precision import cast, precision
+from tokenflock.solvers.adaptive import Adaptive
+from tokenflock.solvers.euler import Euler
+from tokenflock.solvers.euler_maruyama import EulerMaruyama
+from tokenflock.solvers.solver import FixedStep, Solver
+from tokenflock.starts.given import Given
+from tokenflock.starts.start import Start
+
+
+def simulate(
+    dynamics: Dynamics,
+    start: Start | np.ndarray,
+    t: float = 30.0,
+    *,
+    times: Sequence[float] | None = None,
+    frames: int = 201,
+    solver: Solver | None = None,
+    observe: Sequence[Observable] = (),
+    until: Event | None = None,
+    seed: int = 0,
+    dtype: str = "float64",
+    progress: Callable[[float], None] | None = None,
+) -> xr.Dataset:
+    """Follow one system of tokens and return its trajectory.
+
+    Args:
+      dynamics: the law of motion.
+      start: a start law, or an array of tokens (n, d).
+      t: final time.
+      times: the times to keep, instead of `frames` equal ones. A solver of fixed step keeps multiples of its step.
+      frames: how many times to keep, the start included.
+      solver: `Adaptive()` unless given (`EulerMaruyama` for noisy laws, `Euler` for discontinuous ones).
+      observe: observables to add to the result.
+      until: an event that ends the run before t.
+      seed: of the start and the noise.
+      dtype: 'float64' or 'float32'.
+      progress: called with the share of the work that is done.
+
+    Returns a Dataset with `x` (time, particle, coord), `w` (particle), the observables, and in `attrs` the recipe.
+
+    >>> import tokenflock as flock
+    >>> from tokenflock.dynamics import SelfAttention
+    >>> from tokenflock.starts import Uniform
+    >>> flock.simulate(SelfAttention(beta=4.0), Uniform(n=32, d=2), t=30, seed=0).x.dims
+    ('time', 'particle', 'coord')
+    """
+    start = start if isinstance(start, Start) else Given(np.asarray(start))
+    solver = solver or default_solver(dynamics)
+    _check(dynamics, start, solver, t, times, frames)
+    steps, keep = _schedule(solver, t, times, frames)
+    blocks = []
+    with precision(dtype):
+        law, x, w, key = prepare(dynamics, start, seed, dtype)
+        for block in _blocks(law, solver, x, w, key, steps, keep, until, dtype):
+            _check_finite(block, dynamics, dtype)
+            blocks.append(block)
+            if progress:
+                progress(float(block[0][-1] / keep[-1]))
+    recipe = {
+        "verb": "simulate", "dynamics": dynamics, "start": start, "solver": solver, "t": float(keep[-1]),
+        "times": None if times is None else [float(value) for value in times], "frames": frames, "until": until,
+        "seed": seed, "dtype": dtype,
+    }  # fmt: skip
+    result = _dataset(blocks, np.asarray(w), solver, recipe, until, keep[-1])
+    return measure(result, observe) if observe else result
+
+
+def flow(
+    dynamics: Dynamics, start: Start | np.ndarray, t: float = 30.0, *, solver: Adaptive | None = None, seed: int = 0
+) -> Callable[[Sequence[float] | float], np.ndarray]:
+    """One system as a function of time: `flow(...)(times)` gives tokens (times, n, d) anywhere in [0, t] (dense output).
+
+    >>> from tokenflock.dynamics import SelfAttention
+    >>> from tokenflock.starts import Uniform
+    >>> flow(SelfAttention(), Uniform(n=4, d=3), t=5.0)([0.0, 1.0, 4.9]).shape
+    (3, 4, 3)
+    """
+    start = start if isinstance(start, Start) else Given(np.asarray(start))
+    solver = solver or Adaptive()
+    _check(dynamics, start, solver, t, None, 2)
+    with precision("float64"):
+        law, x, w, _ = prepare(dynamics, start, seed, "float64")
+        inside = engine.interpolant(law, solver, x, w, t, solver.tolerances("float64"))
+
+    def evaluate(times: Sequence[float] | float) -> np.ndarray:
+        wanted = np.atleast_1d(np.asarray(times, dtype=float))
+        require(bool((wanted >= 0).all() and (wanted <= t).all()), "times", f"within [0, {t:g}]", times)
+        with precision("float64"):
+            found = np.asarray(inside(jnp.asarray(wanted)))
+        return found[0] if np.ndim(times) == 0 else found
+
+    return evaluate
+
+
+def rerun(result: xr.Dataset) -> xr.Dataset:
+    """Run the recipe of a result again."""
+    recipe = recipes.loads(result.attrs["recipe"])
+    keys = ("t", "times", "frames", "solver", "until", "seed", "dtype")
+    return simulate(recipe["dynamics"], recipe["start"], **{key: recipe[key] for key in keys})
+
+
+def default_solver(dynamics: Dynamics) -> Solver:
+    """The solver that suits a law of motion."""
+    if dynamics.noisy:
+        return EulerMaruyama(h=0.01)
+    return Adaptive() if dynamics.smooth else Euler(h=0.01)
+
+
+def prepare(dynamics: Dynamics, start: Start, seed: int, dtype: str):
+    """(dynamics, tokens, weights, key of the noise) as JAX values of one precision. Call inside `precision(dtype)`.
+
+    Tokens are drawn in float32 and then cast, so that both precisions start from the same ones.
+    """
+    drawing, noise = jax.random.split(jax.random.key(seed))
+    with precision("float32"):
+        x = np.asarray(start.draw(drawing))
+    law = cast(dynamics, dtype)
+    x = law.space.project(jnp.asarray(x.astype(dtype)))
+    return law, x, jnp.asarray(start.weights(), dtype), noise
+
+
+def _check(dynamics: Dynamics, start: Start, solver: Solver, t: float, times, frames: int) -> None:
+    n, d = start.shape
+    name = type(dynamics).__name__
+    require(dynamics.dimension in (None, d), "d", f"{dynamics.dimension}, as {name} has it", d, f"write d={dynamics.dimension}")
+    require(dynamics.particles in (None, n), "n", f"{dynamics.particles}, as {name} has it", n, f"write n={dynamics.particles}")
+    require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=30")
+    require(frames >= 2, "frames", "2 or more", frames)
+    if times is not None:
+        array = np.asarray(times, dtype=float)
+        fine = array.ndim == 1 and array.size > 0 and bool((np.diff(array) > 0).all()) and array[0] >= 0 and array[-1] > 0
+        require(fine, "times", "increasing times from 0 on", times)
+    if dynamics.noisy:
+        require(solver.takes_noise, "solver", f"one that takes noise, for {name}", type(solver).__name__, "use EulerMaruyama")
+    if isinstance(solver, Adaptive):
+        require(dynamics.smooth, "solver", f"one of fixed step, since {name} jumps", "Adaptive", "use Euler or Layer")
+
+
+def _schedule(solver: Solver, t: float, times, frames: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """(steps to keep, times to keep); the first is always the start. Steps are None for an adaptive solver."""
+    if not isinstance(solver, FixedStep):
+        keep = np.linspace(0, t, frames) if times is None else np.asarray(times, dtype=float)
+        return None, keep if keep[0] == 0 else np.concatenate([[0.0], keep])
+    h = solver.h
+    if times is None:
+        total = max(1, round(t / h))
+        fits = abs(total * h - t) <= 1e-6 * max(t, h)
+        require(fits, "t", f"a multiple of the step h = {h:g}", t, f"write t={total * h:g}")
+        steps = np.unique(np.round(np.linspace(0, total, min(frames, total + 1))).astype(int))
+    else:
+        exact = np.asarray(times, dtype=float) / h
+        steps = np.unique(np.concatenate([[0], np.round(exact)]).astype(int))
+        fits = bool(np.all(np.abs(exact - np.round(exact)) <= 1e-6 * np.maximum(exact, 1)))
+        require(fits, "times", f"multiples of the step h = {h:g}", times, "choose other times or another step")
+    return steps, steps * h
+
+
+def _blocks(law, solver, x, w, key, steps, keep, until, dtype) -> Iterator[engine.Frames]:
+    event = cast(until, dtype)
+    if steps is None:
+        return engine.adaptive(law, solver, x, w, keep, solver.tolerances(dtype), event)
+    return engine.fixed(law, cast(solver, dtype), x, w, steps, key, event)
+
+
+def _check_finite(block: engine.Frames, dynamics: Dynamics, dtype: str) -> None:
+    times, frames = block
+    bad = ~np.isfinite(frames).all(axis=(1, 2))
+    if bad.any():
+        raise SimulationError(
+            f"{dynamics!r} left the numbers at t = {times[np.argmax(bad)]:g} in {dtype}: it overflowed or blew up. "
+            "Take a smaller beta or step, dtype='float64', or, for unnormalised attention, the clock 'peak'"
+        )
+
+
+def _dataset(blocks, w, solver, recipe, until, end: float) -> xr.Dataset:
+    times = np.concatenate([block[0] for block in blocks])
+    tokens = np.concatenate([block[1] for block in blocks])
+    recipe["versions"] = {name: version(name) for name in ("tokenflock", "jax", "diffrax")} | {
+        "python": platform.python_version()
+    }
+    attrs = {"title": f"tokenflock: {recipe['dynamics']!r}", "convention": solver.convention, "recipe": recipes.dumps(recipe)}
+    if until is not None:
+        attrs["stopped"] = f"{until!r} at t = {times[-1]:.10g}" if times[-1] < end else f"{until!r} did not happen"
+    coords = {"time": ("time", times, {"long_name": "time"})}
+    if solver.convention == "layer map":
+        coords["layer"] = ("time", np.round(times / solver.h).astype(int), {"long_name": "number of layers applied"})
+    variables = {
+        "x": (("time", "particle", "coord"), tokens, {"long_name": "tokens"}),
+        "w": (("particle",), w, {"long_name": "weights"}),
+    }
+    return xr.Dataset(variables, coords, attrs)
