@@ -34,11 +34,11 @@ def _top(S: Rows, w: Weights) -> Float[Array, "m 1"]:
     return jax.lax.stop_gradient(jnp.where(top > -jnp.inf, top, 0))
 
 
-def interaction_energy(S: Rows, w: Weights, beta: Scalar) -> Scalar:
-    """E = (1/2 beta) sum_ij w_i w_j e^{S_ij} for logits S = beta <x_i, D x_j>; at beta = 0 its limit without the constant.
+def interaction_energy(G: Rows, w: Weights, beta: Scalar) -> Scalar:
+    """E = (1/2 beta) sum_ij w_i w_j e^{beta G_ij} for inner products G; at beta = 0 its limit without the constant.
 
     Print: (3.5) of arXiv 2312.10794. The maximum over the sphere is e^beta / (2 beta).
     """
     flat = beta == 0
     safe = jnp.where(flat, 1, beta)
-    return jnp.where(flat, 0.5 * w @ S @ w, 0.5 * (w @ jnp.exp(S) @ w) / safe)
+    return jnp.where(flat, 0.5 * w @ G @ w, 0.5 * (w @ jnp.exp(beta * G) @ w) / safe)

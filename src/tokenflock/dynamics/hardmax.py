@@ -66,4 +66,4 @@ class Hardmax(MeanField):
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Hardmax:
         G = np.random.default_rng(seed).normal(size=(d, d))
-        return cls(Q=np.eye(d) + 0.2 * G)
+        return cls(Q=np.eye(d) + 0.2 * G, V=np.eye(d) + 0.1 * G)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.frozen import concrete
 from tokenflock.shapes import Array, Time, Tokens, Weights
 
 
@@ -37,6 +38,10 @@ class Kuramoto(Dynamics):
     @property
     def exchangeable(self) -> bool:
         return np.ndim(self.omega) == 0
+
+    @property
+    def isotropic(self) -> bool:
+        return concrete(self.omega) and np.ndim(self.omega) == 0 and self.omega == 0
 
     @property
     def dimension(self) -> int | None:

@@ -72,7 +72,7 @@ class Unnormalised(MeanField, GradientFlow):
         return self.sign * (self.attention(t, q, x, w) @ x)
 
     def energy(self, x: Tokens, w: Weights) -> Scalar:
-        return interaction_energy(self.beta * (x @ x.T), w, self.beta)
+        return interaction_energy(x @ x.T, w, self.beta)
 
     def metric(self, x: Tokens, w: Weights) -> Weights:
         return w * jnp.exp(self.beta * self.shift)

@@ -49,9 +49,9 @@ class Convention(enum.Enum):
 class Energy(Observable):
     """Interaction energy, a factor times sum_ij w_i w_j e^{beta <x_i, D x_j>}, in a named convention.
 
-    `paper` is E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>}, (3.5) of arXiv 2312.10794; `staircase` is one at consensus.
-    The sum is taken in the log domain; with `log`, so is the result, and no beta overflows. beta and D come from the dynamics
-    unless given.
+    `paper` is E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>}, (3.5) of arXiv 2312.10794; `staircase` is 1 at
+    consensus. The sum is taken in the log domain; with `log`, so is the result, and no beta overflows. beta and D come from
+    the dynamics unless given.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([[1.0, 0.0], [1.0, 0.0]])

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tokenflock.errors import UserError
+
 Numbers = np.float64 | NDArray[np.float64]
 """What every closed form returns: a scalar for scalars, an array for arrays."""
 
 
 def refuse(argument: str, wanted: str, came: object, instead: str) -> None:
-    raise ValueError(f"{argument} must be {wanted}, got {came!r}. Write for example {argument}={instead}.")
+    raise UserError(f"{argument} must be {wanted}, got {came!r}. Write for example {argument}={instead}.")
 
 
 def real(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """The natural clock y = log(v/u) of equiangular tokens, with u = 1 - gamma and v = gamma + 1/(n-1).
 
-In y the ODEs of P1, Theorem 6.8, read dy/dt = 2n / (n - 1 + e^(beta u)) (SA) and dy/dt = 2 e^(beta gamma)
+In y the ODEs of arXiv 2312.10794, Theorem 6.8, read dy/dt = 2n / (n - 1 + e^(beta u)) (SA) and dy/dt = 2 e^(beta gamma)
 (USA).
 """
 

@@ -17,7 +17,7 @@ def initial_correlation_speed(n: ArrayLike = 32, beta: ArrayLike = 1.0, d: Array
 
     Only the direct pull of the pair counts: the other n - 2 tokens cancel in the mean.
 
-    Source: P1, arXiv 2312.10794, Section 8 (exact initial slope of its equation for psi).
+    Source: arXiv 2312.10794, Section 8 (exact initial slope of its equation for psi).
 
     >>> from tokenflock.theory import initial_correlation_speed
     >>> print(f"{initial_correlation_speed(4, 1.5):.10f}")
@@ -35,7 +35,7 @@ def initial_pair_density_speed(x: ArrayLike = 0.0, n: ArrayLike = 32, beta: Arra
 
     Letters: x = theta_2 - theta_1.
 
-    Source: P1, arXiv 2312.10794, Section 8.
+    Source: arXiv 2312.10794, Section 8.
 
     >>> from tokenflock.theory import initial_pair_density_speed
     >>> print(f"{initial_pair_density_speed(0.0, 32, 1.0):.8f}")

@@ -24,7 +24,7 @@ def equiangular_speed(gamma: ArrayLike = 0.0, n: ArrayLike = 32, beta: ArrayLike
 
     Letters: gamma = <x_i, x_j> for all i != j, n tokens, beta inverse temperature.
 
-    Source: P1, arXiv 2312.10794, Theorem 6.8, (6.9) and (6.10).
+    Source: arXiv 2312.10794, Theorem 6.8, (6.9) and (6.10).
 
     >>> from tokenflock.theory import equiangular_speed
     >>> print(f"{equiangular_speed(0.0, 32, 1.0):.10f}")
@@ -53,7 +53,7 @@ def equiangular_time(
     each between gamma0 and gamma. Letters: u = 1 - gamma, v = gamma + 1/(n-1); Ei, E1 exponential
     integrals. Any sign of beta; inf where the time exceeds 1e308, and at gamma = 1.
 
-    Source: integral of P1, arXiv 2312.10794, (6.9) and (6.10).
+    Source: integral of arXiv 2312.10794, (6.9) and (6.10).
 
     >>> from tokenflock.theory import equiangular_time
     >>> print(f"{equiangular_time(0.999, 32, 4.0):.8f}")
@@ -78,7 +78,7 @@ def equiangular_cosine(
     the inverse of `equiangular_time`; at beta = 0, gamma0 = 0 it is (e^(2t) - 1)/(e^(2t) + n - 1). By
     Theorem 6.9 the cosines of random tokens follow this curve when d is large.
 
-    Source: P1, arXiv 2312.10794, Theorems 6.8 and 6.9.
+    Source: arXiv 2312.10794, Theorems 6.8 and 6.9.
 
     >>> from tokenflock.theory import equiangular_cosine
     >>> print(f"{equiangular_cosine(2.0, 32, 1.0):.12f}")
@@ -100,7 +100,7 @@ def equiangular_gap(
 
         1 - gamma_beta(t), which decays like e^(-2t) (SA) and e^(-2 e^beta t) (USA)
 
-    Source: P1, arXiv 2312.10794, Theorem 6.8.
+    Source: arXiv 2312.10794, Theorem 6.8.
 
     >>> from tokenflock.theory import equiangular_gap
     >>> print(f"{equiangular_gap(50.0, 32, 0.0):.6e}")

@@ -17,7 +17,7 @@ def log_kernel_eigenvalue(k: ArrayLike = 1, beta: ArrayLike = 1.0, d: ArrayLike 
     Finite where lambda_k itself would overflow (large beta) or underflow (large k or d); -inf at beta = 0,
     k >= 1.
 
-    Source: the Funk-Hecke formula; P1, arXiv 2312.10794, Proposition 3.4 rests on lambda_k > 0.
+    Source: the Funk-Hecke formula; arXiv 2312.10794, Proposition 3.4 rests on lambda_k > 0.
 
     >>> from tokenflock.theory import log_kernel_eigenvalue
     >>> print(f"{log_kernel_eigenvalue(2, 1e4, 3):.6f}")
@@ -36,7 +36,7 @@ def kernel_eigenvalue(k: ArrayLike = 1, beta: ArrayLike = 1.0, d: ArrayLike = 2,
     function; on the circle lambda_k = I_k(beta). With `scaled` the value is multiplied by e^(-beta), which
     never overflows.
 
-    Source: the Funk-Hecke formula; P1, arXiv 2312.10794, proof of Proposition 3.4.
+    Source: the Funk-Hecke formula; arXiv 2312.10794, proof of Proposition 3.4.
 
     >>> from tokenflock.theory import kernel_eigenvalue
     >>> print(f"{kernel_eigenvalue(0, 1.0, 3):.10f}")
@@ -55,7 +55,7 @@ def uniform_energy(beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:
         E_beta[sigma_d] = lambda_0(beta, d) / (2 beta),
         E_beta[mu] = (1/(2 beta)) int int e^(beta<x,y>) dmu dmu
 
-    Source: P1, arXiv 2312.10794, (3.5) and Proposition 3.4.
+    Source: arXiv 2312.10794, (3.5) and Proposition 3.4.
 
     >>> from tokenflock.theory import uniform_energy
     >>> print(f"{uniform_energy(4.0, 2):.10f}")
@@ -70,7 +70,7 @@ def dirac_energy(beta: ArrayLike = 1.0) -> Numbers:
 
         E_beta[delta_x] = e^beta / (2 beta)
 
-    Source: P1, arXiv 2312.10794, (3.5) and Proposition 3.4.
+    Source: arXiv 2312.10794, (3.5) and Proposition 3.4.
 
     >>> from tokenflock.theory import dirac_energy
     >>> print(f"{dirac_energy(1.0):.10f}")
@@ -88,7 +88,7 @@ def sampled_energy(n: ArrayLike = 32, beta: ArrayLike = 1.0, d: ArrayLike = 2) -
 
     The diagonal costs e^beta / n: it is what a start at random lies above the uniform measure.
 
-    Source: expectation of P1, arXiv 2312.10794, Remark 3.8.
+    Source: expectation of arXiv 2312.10794, Remark 3.8.
 
     >>> from tokenflock.theory import sampled_energy
     >>> print(f"{sampled_energy(32, 1.0, 2):.6f}")

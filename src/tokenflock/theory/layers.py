@@ -25,7 +25,7 @@ def layer_cosines(
     exact for x <- normalize(x + h A x), the scheme behind the published figures (h = 0.1). Letters: h step
     of a layer, steps number of layers, gamma0 the cosine that enters.
 
-    Source: the layer map of P1, arXiv 2312.10794, Section 2 (and its figure code), on the family of Theorem
+    Source: the layer map of arXiv 2312.10794, Section 2 (and its figure code), on the family of Theorem
     6.8.
 
     >>> from tokenflock.theory import layer_cosines
@@ -50,7 +50,7 @@ def layer_crossing(
 
     inf where more than `most` layers are needed.
 
-    Source: the recursion of `layer_cosines`; it gives the front of P1, arXiv 2312.10794, Figure 3 at large d.
+    Source: the recursion of `layer_cosines`; it gives the front of arXiv 2312.10794, Figure 3 at large d.
 
     >>> from tokenflock.theory import layer_crossing
     >>> print(layer_crossing([0, 4, 6], n=32))
@@ -81,7 +81,7 @@ def layer_transition_curve(
     the discrete twin of `transition_curve`, and the front to expect in a phase diagram made with layers;
     nan where K layers are too few even at beta = 0.
 
-    Source: the recursion of `layer_cosines`; P1, arXiv 2312.10794, Figure 3 (h = 0.1).
+    Source: the recursion of `layer_cosines`; arXiv 2312.10794, Figure 3 (h = 0.1).
 
     >>> from tokenflock.theory import layer_transition_curve
     >>> print(f"{layer_transition_curve(30.0, n=32):.2f}")

@@ -167,7 +167,7 @@ def _solve(
         y, r = state
         u, rho = gap(y, n), excess(y, n) - 1 / (n - 1)
         slowness, radial = _slowness(moving, r, time, *_output(rho, n, beta), alpha, 0.0)
-        return [2 * n / (n - 1 + np.exp(beta * u)) / slowness, radial]
+        return [2 * n / (n - 1 + np.exp(min(beta * u, 700.0))) / slowness, radial]
 
     start = y0
     if delay:  # post-LN until the switch, in closed form
@@ -178,5 +178,7 @@ def _solve(
         times, back = np.unique(t[later], return_inverse=True)
         initial = [y[later][0], r0]
         solution = solve_ivp(speed, (delay, times[-1]), initial, method="DOP853", t_eval=times, rtol=1e-12, atol=1e-13)
+        if not solution.success:
+            raise RuntimeError(f"the ODE of scheme={scheme!r} stalled: {solution.message} Ask for an earlier t.")
         y[later], r[later] = solution.y[:, back.ravel()]
     return np.where(y > 0, 1 - gap(y, n), excess(y, n) - 1 / (n - 1)), r

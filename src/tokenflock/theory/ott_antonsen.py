@@ -15,7 +15,7 @@ def poisson_order(t: ArrayLike = 1.0, r0: ArrayLike = 0.3) -> Numbers:
 
     Letters: r = |int e^(i theta) dmu|.
 
-    Source: Ott and Antonsen, Chaos 18, 037113 (2008), for the Kuramoto model that P1, arXiv 2312.10794,
+    Source: Ott and Antonsen, Chaos 18, 037113 (2008), for the Kuramoto model that arXiv 2312.10794,
     (4.1) and (7.2), is at beta = 0.
 
     >>> from tokenflock.theory import poisson_order

@@ -16,7 +16,7 @@ def pair_speed(gamma: ArrayLike = 0.0, beta: ArrayLike = 1.0, unnormalised: bool
         SA:   dgamma/dt = 2 e^(beta gamma) (1 - gamma^2) / (e^beta + e^(beta gamma))
         USA:  dgamma/dt = e^(beta gamma) (1 - gamma^2)
 
-    Source: P1, arXiv 2312.10794, (6.9) and (6.10) with n = 2; the same orbits at two speeds (Section 3.4).
+    Source: arXiv 2312.10794, (6.9) and (6.10) with n = 2; the same orbits at two speeds (Section 3.4).
 
     >>> from tokenflock.theory import pair_speed
     >>> print(pair_speed(0.0, beta=0.0), pair_speed(0.0, beta=1.0, unnormalised=True))
@@ -33,7 +33,7 @@ def pair_time(gamma0: ArrayLike = 0.0, gamma1: ArrayLike = 0.5, beta: ArrayLike 
 
     each between gamma0 and gamma1; at beta = 0 both are artanh(gamma1) - artanh(gamma0).
 
-    Source: integral of P1, arXiv 2312.10794, (6.9) and (6.10) with n = 2.
+    Source: integral of arXiv 2312.10794, (6.9) and (6.10) with n = 2.
 
     >>> from tokenflock.theory import pair_time
     >>> print(f"{pair_time(0.0, 0.5, beta=1.0):.12f}")
@@ -47,7 +47,7 @@ def pair_cosine(t: ArrayLike = 1.0, gamma0: ArrayLike = 0.0, beta: ArrayLike = 1
 
         beta = 0:  gamma(t) = tanh(t + artanh(gamma0))
 
-    Source: P1, arXiv 2312.10794, (6.9) and (6.10) with n = 2.
+    Source: arXiv 2312.10794, (6.9) and (6.10) with n = 2.
 
     >>> from tokenflock.theory import pair_cosine
     >>> print(f"{pair_cosine(1.0, 0.0, beta=0.0):.10f}")
@@ -64,7 +64,7 @@ def weighted_pair_speed(angle: ArrayLike = 1.0, beta: ArrayLike = 1.0, m: ArrayL
     Letters: phi the angle, m the mass of one cluster. Under USA the speed is -e^(beta cos(phi)) sin(phi)
     for any m.
 
-    Source: P1, arXiv 2312.10794, (SA) for two tokens with weights.
+    Source: arXiv 2312.10794, (SA) for two tokens with weights.
 
     >>> from tokenflock.theory import weighted_pair_speed
     >>> print(f"{weighted_pair_speed(1.0, 4.0, m=0.25):.8f}")
@@ -82,9 +82,9 @@ def merging_time(angle: ArrayLike = 1.0, beta: ArrayLike = 1.0, delta: ArrayLike
 
         t: cos(phi(t)) = 1 - delta,   phi(0) = angle,   phi as in `weighted_pair_speed`
 
-    In closed form for m = 1/2 (`pair_time`), by quadrature otherwise.
+    In closed form for m = 1/2 (`pair_time`), by quadrature otherwise; negative for clusters closer than delta already.
 
-    Source: P1, arXiv 2312.10794, (SA) for two tokens with weights.
+    Source: arXiv 2312.10794, (SA) for two tokens with weights.
 
     >>> from tokenflock.theory import merging_time
     >>> print(f"{merging_time(2.0, 4.0):.6f}  {merging_time(2.0, 4.0, m=0.25):.6f}")
@@ -100,6 +100,8 @@ def merging_time(angle: ArrayLike = 1.0, beta: ArrayLike = 1.0, delta: ArrayLike
 
 def _weighted_time(angle: float, beta: float, delta: float, m: float) -> float:
     """Quadrature in s = log tan(phi/2), in which a free pair moves at unit speed."""
+    if beta * (1 - np.cos(angle)) > 690:
+        return np.inf
 
     def slowness(s: float) -> float:
         phi = 2 * np.arctan(np.exp(s))

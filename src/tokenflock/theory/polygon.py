@@ -18,7 +18,7 @@ def polygon_eigenvalue(p: ArrayLike = 1, n: ArrayLike = 3, beta: ArrayLike = 1.0
     Letters: the perturbation moves corner j by cos(2 pi p j/n); positive means unstable. n = 2: e^(-beta)
     (USA) and 2/(1 + e^(2 beta)) (SA).
 
-    Source: linearisation of P1, arXiv 2312.10794, (7.1); g as in its Appendix B and Figure 6.
+    Source: linearisation of arXiv 2312.10794, (7.1); g as in its Appendix B and Figure 6.
 
     >>> from tokenflock.theory import polygon_eigenvalue
     >>> print(f"{polygon_eigenvalue(2, 4, beta=4.0, unnormalised=True):.6f}")
@@ -46,7 +46,7 @@ def polygon_growth(n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool =
 
     reached at p = floor(n/2) only for large beta (n = 4: beta > 0.5671).
 
-    Source: linearisation of P1, arXiv 2312.10794, (7.1).
+    Source: linearisation of arXiv 2312.10794, (7.1).
 
     >>> from tokenflock.theory import polygon_growth
     >>> print(f"{polygon_growth(2, 0.0):.1f}")
@@ -65,7 +65,7 @@ def polygon_lifetime(n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool
 
     inf where the polygon is stable (n = 3: beta < -2/3).
 
-    Source: linearisation of P1, arXiv 2312.10794, (7.1); explains the two and three clusters of its Figure 4.
+    Source: linearisation of arXiv 2312.10794, (7.1); explains the two and three clusters of its Figure 4.
 
     >>> from tokenflock.theory import polygon_lifetime
     >>> print(polygon_lifetime([2, 3], beta=4.0).round(1))

@@ -19,7 +19,7 @@ def hemisphere_probability(n: ArrayLike = 32, d: ArrayLike = 16) -> Numbers:
 
     Then Lemma 6.4 gives consensus at an exponential rate. 1/2 at n = 2d, 1 for n <= d.
 
-    Source: P1, arXiv 2312.10794, Theorem 6.7 (Wendel 1962).
+    Source: arXiv 2312.10794, Theorem 6.7 (Wendel 1962).
 
     >>> from tokenflock.theory import hemisphere_probability
     >>> print(hemisphere_probability([3, 4, 10], [2, 3, 3]))

@@ -29,7 +29,7 @@ def growth_rate(
     SA, USA, Sinkhorn, kappa the inverse noise of dx = ... + sqrt(2/kappa) dW (inf: none). On the circle USA
     gives k^2 I_k(beta)/beta.
 
-    Source: arXiv 2410.23228 (USA on the circle); the linearisation of P1, arXiv 2312.10794, (3.1)-(3.8) in
+    Source: arXiv 2410.23228 (USA on the circle); the linearisation of arXiv 2312.10794, (3.1)-(3.8) in
     any d; doubly stochastic attention of arXiv 2110.11773; noise of arXiv 2512.01868.
 
     >>> from tokenflock.theory import growth_rate
@@ -111,7 +111,7 @@ def terminal_rate(beta: ArrayLike = 1.0, unnormalised: bool = False) -> Numbers:
 
         1 - <x_i, x_j> ~ e^(-2t) (SA),   e^(-2 e^beta t) (USA)
 
-    for every n and d. Source: linearisation at consensus; sharpens P1, arXiv 2312.10794, Theorem 6.3.
+    for every n and d. Source: linearisation at consensus; sharpens arXiv 2312.10794, Theorem 6.3.
 
     >>> from tokenflock.theory import terminal_rate
     >>> print(f"{terminal_rate(1.0)} {terminal_rate(1.0, unnormalised=True):.6f}")
@@ -130,7 +130,7 @@ def layer_terminal_rate(h: ArrayLike = 0.1, beta: ArrayLike = 0.0, unnormalised:
     a layer x <- normalize(x + h A x) shrinks differences inside a cluster by 1/(1+h), where the flow
     shrinks e^(-h).
 
-    Source: linearisation of the layer map of P1, arXiv 2312.10794, at consensus.
+    Source: linearisation of the layer map of arXiv 2312.10794, at consensus.
 
     >>> from tokenflock.theory import layer_terminal_rate
     >>> print(f"{layer_terminal_rate(0.1):.6f}")

@@ -13,7 +13,7 @@ def simplex_energy(n: ArrayLike = 4, beta: ArrayLike = 1.0) -> Numbers:
 
         E = (e^beta + (n-1) e^(-beta/(n-1))) / (2 beta n)
 
-    Source: P1, arXiv 2312.10794, Section 9.1, Theorem 9.2 (Cohn and Kumar: sharp configurations minimise),
+    Source: arXiv 2312.10794, Section 9.1, Theorem 9.2 (Cohn and Kumar: sharp configurations minimise),
     with the energy of (7.4), (1/(2 beta n^2)) sum_ij e^(beta<x_i,x_j>).
 
     >>> from tokenflock.theory import simplex_energy
@@ -29,7 +29,7 @@ def cross_polytope_energy(d: ArrayLike = 3, beta: ArrayLike = 1.0) -> Numbers:
 
         E = (e^beta + n - 2 + e^(-beta)) / (2 beta n),   n = 2d
 
-    Source: P1, arXiv 2312.10794, Section 9.1, Theorem 9.2.
+    Source: arXiv 2312.10794, Section 9.1, Theorem 9.2.
 
     >>> from tokenflock.theory import cross_polytope_energy
     >>> print(f"{cross_polytope_energy(3, 2.0):.10f}")
@@ -44,7 +44,7 @@ def icosahedron_energy(beta: ArrayLike = 1.0) -> Numbers:
 
         E = (e^beta + 5 e^(beta/sqrt 5) + 5 e^(-beta/sqrt 5) + e^(-beta)) / (24 beta)
 
-    Source: P1, arXiv 2312.10794, Section 9.1, Theorem 9.2.
+    Source: arXiv 2312.10794, Section 9.1, Theorem 9.2.
 
     >>> from tokenflock.theory import icosahedron_energy
     >>> print(f"{icosahedron_energy(2.0):.10f}")
@@ -59,7 +59,7 @@ def polygon_energy(n: ArrayLike = 5, beta: ArrayLike = 1.0) -> Numbers:
 
         E = sum_(m=0)^(n-1) e^(beta cos(2 pi m/n)) / (2 beta n)
 
-    Source: P1, arXiv 2312.10794, (7.4) and Section 9.1.
+    Source: arXiv 2312.10794, (7.4) and Section 9.1.
 
     >>> from tokenflock.theory import polygon_energy
     >>> print(f"{polygon_energy(5, 2.0):.10f}")

@@ -24,7 +24,7 @@ def attraction_range(beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:
 
     the positive zero of `interaction_curvature`; pi/2 at beta = 0 and about sqrt((d-1)/beta) for large beta.
 
-    Source: P1, arXiv 2312.10794, Appendix B (proof of Theorem 5.1).
+    Source: arXiv 2312.10794, Appendix B (proof of Theorem 5.1).
 
     >>> from tokenflock.theory import attraction_range
     >>> print(attraction_range([1, 2, 6]).round(8))
@@ -43,7 +43,7 @@ def interaction_curvature(tau: ArrayLike = 0.0, beta: ArrayLike = 1.0, d: ArrayL
     positive for |tau| < tau*_beta, negative outside; on the circle the Hessian of E_beta is n^-2 g(theta_i
     - theta_j).
 
-    Source: P1, arXiv 2312.10794, Appendix B and Figure 6.
+    Source: arXiv 2312.10794, Appendix B and Figure 6.
 
     >>> from tokenflock.theory import interaction_curvature
     >>> print(f"{interaction_curvature(0.0, 2.0):.6f}")
@@ -58,7 +58,7 @@ def curvature_minimum(beta: ArrayLike = 2.0, d: ArrayLike = 2) -> Minimum:
 
         cos(tau) = (-(d+1) + sqrt((d+1)^2 - 4(d-1) + 4 beta^2)) / (2 beta), or tau = pi where this is below -1
 
-    Source: P1, arXiv 2312.10794, Figure 6 (derivative of its g).
+    Source: arXiv 2312.10794, Figure 6 (derivative of its g).
 
     >>> from tokenflock.theory import curvature_minimum
     >>> print("{:.7f} {:.7f}".format(*curvature_minimum(2.0)))
@@ -79,7 +79,7 @@ def saddle_threshold(n: ArrayLike = 32, angle: ArrayLike = np.pi / 2, d: ArrayLi
     For angle = pi/2 the published proof that every critical point other than consensus is a saddle goes
     through; angle = pi (tokens in an open half circle) suffices, and gives the n^2/pi^2 quoted in the text.
 
-    Source: P1, arXiv 2312.10794, Theorem 5.1, Appendix B, and the remark after Problem 3.
+    Source: arXiv 2312.10794, Theorem 5.1, Appendix B, and the remark after Problem 3.
 
     >>> from tokenflock.theory import saddle_threshold
     >>> print(saddle_threshold([4, 32]).round(8))

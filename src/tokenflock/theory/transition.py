@@ -23,7 +23,7 @@ def crossing_time(
 
     Letters: delta the threshold (1e-3 in the figures), gamma0 the common cosine at time 0.
 
-    Source: P1, arXiv 2312.10794, (6.9), (6.10) and (6.12).
+    Source: arXiv 2312.10794, (6.9), (6.10) and (6.12).
 
     >>> from tokenflock.theory import crossing_time
     >>> print(crossing_time([0, 4, 9], n=32, delta=1e-3).round(8))
@@ -48,7 +48,7 @@ def transition_curve(
     nan where the curve does not reach beta >= 0 (SA: t earlier than the crossing at beta = 0; USA: later
     than it).
 
-    Source: P1, arXiv 2312.10794, (6.12) and Figure 3. The black curve printed there was placed by hand and
+    Source: arXiv 2312.10794, (6.12) and Figure 3. The black curve printed there was placed by hand and
     passes near (30, 6.45); for n = 32, delta = 1e-3 the equation gives (30, 6.906).
 
     >>> from tokenflock.theory import transition_curve

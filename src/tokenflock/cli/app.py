@@ -1,0 +1,43 @@
+"""The commands, each imported only when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cyclopts import App
+
+from tokenflock import __version__
+
+COMMANDS = {
+    "tour": "a short guided run: simulate, tell what happened, write a figure and a film",
+    "simulate": "follow one system of tokens and save it",
+    "plot": "draw a saved run",
+    "film": "make a film (mp4 or gif) of a saved run",
+    "theory": "evaluate a closed form",
+    "list": "what there is: dynamics, starts, solvers, observables, events, theory",
+    "cite": "print the references of a saved run",
+}
+_HELP = """Transformers as interacting particle systems.
+
+Example: `tokenflock simulate --dynamics self-attention --beta 4 --n 32 --d 2 --t 30 --out run.nc`
+"""
+
+
+def build(tokens: Sequence[str]) -> App:
+    """The application. Only the command that the tokens name is loaded; the others are shown by their one line."""
+    app = App(name="tokenflock", version=__version__, help=_HELP, help_format="markdown")
+    named = next((token for token in tokens if not token.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        if name == named:
+            from importlib import import_module
+
+            home = import_module(f"tokenflock.cli.{'listing' if name == 'list' else name}")
+            app.command(home.command(tokens[tokens.index(name) + 1 :]), name=name)
+        else:
+            app.command(_stub, name=name, help=summary[0].upper() + summary[1:] + ".")
+    return app
+
+
+def _stub() -> None:
+    """Stands for a command in the list of commands; the real one is loaded by name."""
+    raise AssertionError("a stub is never called")

@@ -1,0 +1,46 @@
+"""What a person sees: tables, one-line errors, progress."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+
+def complain(message: str) -> None:
+    """One line on standard error."""
+    errors.print(f"[bold red]error:[/] {' '.join(message.split())}", soft_wrap=True, markup=True, emoji=False)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[float], None]]:
+    """A bar with an estimate of the time left, on terminals only; yields a function of the share that is done."""
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def keep_compiled() -> None:
+    """Let JAX keep what it compiles on disk, so that the second run of a command does not compile again.
+
+    The folder is $TOKENFLOCK_CACHE or a folder in the user's cache; set TOKENFLOCK_CACHE=off to keep nothing.
+    """
+    os.environ.setdefault("EQX_ON_ERROR", "nan")  # equinox's error callbacks would keep solves out of the cache
+    place = os.environ.get("TOKENFLOCK_CACHE") or str(
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tokenflock"
+    )
+    if place == "off":
+        return
+    import jax
+
+    jax.config.update("jax_compilation_cache_dir", place)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -1,0 +1,61 @@
+"""`tokenflock film`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tokenflock.cli.console import console, keep_compiled, progress
+from tokenflock.errors import UserError
+from tokenflock.results import writable
+
+
+def command(tokens: Sequence[str]) -> Callable[..., None]:
+    return film
+
+
+def film(
+    run: Annotated[Path, Parameter(help="a saved run")],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(help="a .mp4 or .gif file [default: beside the run, .mp4]")] = None,
+    view: Annotated[Literal["auto", "circle", "sphere"], Parameter(help="how to look at the tokens")] = "auto",
+    fps: Annotated[int, Parameter(help="pictures a second")] = 30,
+    seconds: Annotated[float | None, Parameter(help="length of the film [default: every frame once]")] = None,
+    size: Annotated[str | None, Parameter(help="width x height in pixels, e.g. 1280x720")] = None,
+    tail: Annotated[int, Parameter(help="earlier frames drawn behind each token")] = 15,
+    landscape: Annotated[bool, Parameter(help="draw the potential of the tokens", negative=())] = False,
+    spin: Annotated[float, Parameter(help="degrees by which the camera turns (sphere)")] = 0.0,
+    theme: Annotated[Literal["light", "dark"], Parameter(help="light or dark")] = "light",
+) -> None:
+    """Make a film of a saved run, as mp4 or gif.
+
+    Example: `tokenflock film run.nc --out run.mp4`
+
+    Example: `tokenflock film run.nc --out run.gif --seconds 6 --fps 20 --theme dark --landscape`
+    """
+    out = out or run.with_suffix(".mp4")
+    writable(out)
+    import tokenflock as flock
+
+    result = flock.load(run)
+    keep_compiled()
+    from tokenflock.plots import film as make
+
+    with progress("filming") as report:
+        make(result, out, view=view, fps=fps, seconds=seconds, size=_size(size), theme=theme, landscape=landscape, tail=tail,
+             spin=spin, progress=report)  # fmt: skip
+    console.print(f"saved {out}")
+
+
+def _size(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    try:
+        width, height = (int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise UserError(f"--size must be width x height, got {text!r}; write e.g. --size 1280x720") from None
+    return width, height

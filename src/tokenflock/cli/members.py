@@ -1,0 +1,139 @@
+"""Options straight from the catalogue: the fields of the members that a command names become its options.
+
+`tokenflock simulate --dynamics causal --help` therefore shows the options of `Causal`, read from its file without importing it.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from tokenflock.catalogue import Entry, Option, find, slug
+from tokenflock.cli.values import array
+from tokenflock.errors import UserError
+
+_NESTED = {"Dynamics": "dynamics", "MeanField": "dynamics", "Start": "starts"}
+_ALIASES = {"h": ["--h", "--step"]}
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of the catalogue named on the command line, with the members that its own fields name."""
+
+    role: str
+    entry: Entry
+    inner: dict[str, Member] = field(default_factory=dict)
+
+
+def scan(tokens: Sequence[str], flag: str) -> str | None:
+    """The value of `flag` among raw tokens, before anything is parsed."""
+    for token, following in zip(tokens, [*tokens[1:], ""]):
+        if token == flag:
+            return following
+        if token.startswith(flag + "="):
+            return token.partition("=")[2]
+    return None
+
+
+def member(role: str, kind: str, name: str, tokens: Sequence[str]) -> Member:
+    """The member called `name`, and those that its fields ask for (`--base` of `noisy`, the mlp of `feed-forward`)."""
+    entry = find(kind, name)
+    inner = {}
+    for option in entry.options:
+        if option.annotation in _NESTED:
+            chosen = scan(tokens, f"--{option.name}") or slug((option.default or "").partition("(")[0])
+            inner[option.name] = member(option.name, _NESTED[option.annotation], chosen, tokens)
+        elif option.annotation == "NeuralODE":
+            inner[option.name] = member(option.name, "dynamics", "neural-ode", tokens)
+    return Member(role, entry, inner)
+
+
+def parameters(chosen: Member, taken: set[str]) -> list[inspect.Parameter]:
+    """The options of a member as keyword parameters; a name that is taken already gets the role as a prefix."""
+    group = Group(f"{chosen.role.capitalize()}: {chosen.entry.slug}", help=chosen.entry.summary)
+    found = []
+    for option in chosen.entry.options:
+        if option.name in chosen.inner and option.annotation == "NeuralODE":
+            continue
+        names = _ALIASES.get(option.name, [f"--{option.name.replace('_', '-')}"])
+        if taken & set(names):
+            names = [f"--{chosen.role}-{option.name.replace('_', '-')}"]
+        taken.update(names)
+        found.append(_parameter(chosen, option, names, group))
+    return found + [one for inside in chosen.inner.values() for one in parameters(inside, taken)]
+
+
+def _parameter(chosen: Member, option: Option, names: list[str], group: Group) -> inspect.Parameter:
+    kind = {"int": int, "float": float, "float | None": float, "bool": bool}.get(option.annotation, str)
+    shown = "required" if option.default is None else f"default: {_shown(option.default)}"
+    how = Parameter(
+        name=names, group=group, help=f"{option.doc} [{shown}]", show_default=False, allow_leading_hyphen=kind is not bool
+    )
+    return inspect.Parameter(
+        _key(chosen, option), inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, how]
+    )
+
+
+def _shown(default: str) -> str:
+    """A default as one would type it: Clock.PAPER is paper, SelfAttention() is self-attention."""
+    if default[0].isupper() and default.endswith("()"):
+        return slug(default[:-2])
+    head, _, tail = default.partition(".")
+    return tail.lower() if head.isidentifier() and tail.isupper() else default
+
+
+def build(chosen: Member, values: dict[str, Any]) -> Any:
+    """The member itself, from the options that were given."""
+    cls = chosen.entry.load()
+    given = {}
+    for option in chosen.entry.options:
+        value = values.get(_key(chosen, option))
+        if option.name in chosen.inner:
+            given[option.name] = build(chosen.inner[option.name], values)
+        elif value is not None:
+            given[option.name] = _value(option, value, cls)
+        elif option.default is None:
+            raise UserError(f"{chosen.role} {chosen.entry.slug} needs --{option.name} ({option.doc})")
+    return cls(**given)
+
+
+def convert(entry: Entry, texts: dict[str, str]) -> Any:
+    """A member from texts `name=value`, as in `--observe energy:convention=staircase`."""
+    cls, options = entry.load(), {option.name: option for option in entry.options}
+    for name in texts:
+        if name not in options:
+            raise UserError(f"{entry.slug} has no option {name!r}; it has {', '.join(options) or 'none'}")
+    return cls(**{name: _value(options[name], text, cls) for name, text in texts.items()})
+
+
+def _value(option: Option, value: Any, cls: type) -> Any:
+    if "Array" in option.annotation:
+        return array(value, f"--{option.name}")
+    kind = getattr(sys.modules[cls.__module__], option.annotation, None)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return _enum(kind, value, option.name)
+    if option.annotation == "bool" and isinstance(value, str):
+        return value.lower() in ("true", "yes", "1")
+    if isinstance(value, str) and option.annotation.startswith(("float", "int")):
+        try:
+            return float(value)
+        except ValueError:
+            raise UserError(f"{option.name} must be a number, got {value!r}") from None
+    return value
+
+
+def _enum(kind: type[enum.Enum], value: str, name: str) -> enum.Enum:
+    for choice in kind:
+        if value.lower() in (choice.name.lower(), str(choice.value).lower()):
+            return choice
+    raise UserError(f"--{name} must be one of {', '.join(choice.name.lower() for choice in kind)}, got {value!r}")
+
+
+def _key(chosen: Member, option: Option) -> str:
+    return f"{chosen.role}__{option.name}"

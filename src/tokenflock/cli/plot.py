@@ -1,0 +1,67 @@
+"""`tokenflock plot`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tokenflock.cli.console import console, keep_compiled
+from tokenflock.cli.values import numbers
+from tokenflock.errors import UserError
+from tokenflock.results import writable
+
+Kind = Literal["overview", "circle", "sphere", "histogram", "histogram-over-time", "timeline", "attention", "trajectories"]
+
+
+def command(tokens: Sequence[str]) -> Callable[..., None]:
+    return plot
+
+
+def plot(
+    run: Annotated[Path, Parameter(help="a saved run")],
+    /,
+    *,
+    kind: Annotated[Kind, Parameter(help="what to draw")] = "overview",
+    at: Annotated[str | None, Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]")] = None,
+    tail: Annotated[int, Parameter(help="earlier frames drawn behind each token (circle, sphere)")] = 0,
+    landscape: Annotated[bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())] = False,
+    log_time: Annotated[bool, Parameter(help="logarithmic time", negative=())] = False,
+    theme: Annotated[Literal["light", "dark"], Parameter(help="light for print, dark for a screen")] = "light",
+    out: Annotated[Path | None, Parameter(help="a .png, .pdf or .svg file [default: beside the run]")] = None,
+) -> None:
+    """Draw a saved run.
+
+    Example: `tokenflock plot run.nc --out run.png`
+
+    Example: `tokenflock plot run.nc --kind circle --at 5 --tail 20 --theme dark --out circle.pdf`
+    """
+    out = out or run.with_suffix(".png")
+    writable(out)
+    import tokenflock as flock
+
+    result = flock.load(run)
+    keep_compiled()
+    from tokenflock import plots
+
+    with plots.style(theme):
+        figure = _draw(plots, result, kind, at, tail, landscape, log_time)
+    plots.save_figure(figure, out)
+    console.print(f"saved {out}")
+
+
+def _draw(plots, result, kind: str, at: str | None, tail: int, landscape: bool, log_time: bool):
+    times = None if at is None else numbers(at, "--at")
+    if times is not None and kind not in ("histogram", "circle", "sphere", "attention"):
+        raise UserError(f"--at is for circle, sphere, histogram and attention, not for {kind}")
+    moment = None if times is None else float(times[0])
+    make = getattr(plots, kind.replace("-", "_"))
+    if kind in ("circle", "sphere"):
+        return make(result, at=moment, tail=tail, landscape=landscape)
+    if kind == "attention":
+        return make(result, at=moment)
+    if kind == "histogram":
+        return make(result, at=None if times is None else list(times))
+    return make(result, log_time=log_time)

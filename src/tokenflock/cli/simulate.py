@@ -1,0 +1,104 @@
+"""`tokenflock simulate`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from tokenflock.catalogue import find
+from tokenflock.cli import members
+from tokenflock.cli.console import console, keep_compiled, progress
+from tokenflock.cli.values import numbers
+from tokenflock.errors import UserError
+from tokenflock.results import writable
+
+ROLES = {"dynamics": ("dynamics", "self-attention"), "start": ("starts", "uniform"), "solver": ("solvers", None),
+         "until": ("events", None)}  # fmt: skip
+
+
+def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command for these tokens: its options are those of the members that they name."""
+    chosen = {}
+    for role, (kind, default) in ROLES.items():
+        name = members.scan(tokens, f"--{role}") or default
+        if name is not None:
+            chosen[role] = members.member(role, kind, name, tokens)
+    fixed = inspect.signature(_run, eval_str=True).parameters
+    own = [one for name, one in fixed.items() if name not in ("chosen", "values")]
+    taken = {f"--{one.name}" for one in own}
+    extra = [one for part in chosen.values() for one in members.parameters(part, taken)]
+
+    def simulate(**values: Any) -> None:
+        mine = {name: values.pop(name) for name in list(values) if "__" not in name}
+        _run(chosen=chosen, values=values, **mine)
+
+    simulate.__signature__ = inspect.Signature([*own, *extra])
+    simulate.__annotations__ = {one.name: one.annotation for one in [*own, *extra]}
+    simulate.__doc__ = """Follow one system of tokens and save it as netCDF (variable x: time, particle, coord).
+
+    The options below are those of the dynamics, the start and the solver that you name: add --help after them.
+
+    Example: `tokenflock simulate --dynamics self-attention --beta 4 --n 32 --d 2 --t 30 --seed 0 --out run.nc`
+
+    Example: `tokenflock simulate --dynamics causal --start cap --angle 1 --solver layer --step 0.1 --until consensus`
+    """
+    return simulate
+
+
+def _run(
+    *,
+    chosen: dict[str, members.Member],
+    values: dict[str, Any],
+    dynamics: Annotated[str, Parameter(help="law of motion (tokenflock list dynamics)")] = "self-attention",
+    start: Annotated[str, Parameter(help="where tokens begin (tokenflock list starts)")] = "uniform",
+    solver: Annotated[str | None, Parameter(help="how time advances [default: adaptive]")] = None,
+    until: Annotated[str | None, Parameter(help="stop early: consensus or stationary")] = None,
+    t: Annotated[float, Parameter(help="final time")] = 30.0,
+    times: Annotated[str | None, Parameter(help="times to keep, e.g. 0,1,10 or 0:30:301")] = None,
+    frames: Annotated[int, Parameter(help="how many times to keep")] = 201,
+    observe: Annotated[
+        str, Parameter(help="observables, e.g. energy:convention=staircase,cluster-count")
+    ] = "energy,cluster-count",
+    seed: Annotated[int, Parameter(help="seed of the start and the noise")] = 0,
+    dtype: Annotated[str, Parameter(help="float64 or float32")] = "float64",
+    out: Annotated[Path, Parameter(help="the file to write")] = Path("run.nc"),
+) -> None:
+    writable(out)
+    keep = None if times is None else numbers(times, "--times")
+    keep_compiled()
+    built = {role: members.build(part, values) for role, part in chosen.items()}
+
+    import tokenflock as flock
+
+    wanted = observables(observe, built["dynamics"])
+    with progress("simulating") as report:
+        run = flock.simulate(
+            built["dynamics"], built["start"], float(keep[-1]) if keep is not None else t, times=keep, frames=frames,
+            solver=built.get("solver"), until=built.get("until"), observe=wanted, seed=seed, dtype=dtype, progress=report,
+        )  # fmt: skip
+    flock.save(run, out)
+    from tokenflock.cli.story import tell
+
+    tell(run)
+    console.print(f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}")
+
+
+def observables(text: str | None, dynamics: Any) -> list[Any]:
+    """Observables from `name:key=value:key=value,name,...`; energy (where the law has one) and cluster count by default."""
+    if text is None:
+        from tokenflock.spaces import Sphere
+
+        base = getattr(dynamics, "base", dynamics)
+        has_energy = isinstance(dynamics.space, Sphere) and (hasattr(base, "beta") or hasattr(base, "D"))
+        text = "energy,cluster-count" if has_energy else "cluster-count"
+    found = []
+    for part in filter(None, text.split(",")):
+        name, *pairs = part.split(":")
+        if any("=" not in pair for pair in pairs):
+            raise UserError(f"--observe takes name:key=value, got {part!r}; write e.g. energy:convention=staircase")
+        found.append(members.convert(find("observables", name), dict(pair.split("=", 1) for pair in pairs)))
+    return found

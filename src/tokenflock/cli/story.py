@@ -1,0 +1,50 @@
+"""What happened in a run, in a few lines."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from tokenflock.cli.console import console
+
+
+def tell(run: xr.Dataset) -> None:
+    """Print what a run was, how its energy moved, and when clusters merged."""
+    import tokenflock as flock
+
+    start, end = run.isel(time=0), run.isel(time=-1)
+    n, d = run.sizes["particle"], run.sizes["coord"]
+    console.print(f"[bold]{run.attrs['title'].removeprefix('tokenflock: ')}[/], n = {n}, d = {d}, {run.attrs['convention']}")
+    if "stopped" in run.attrs:
+        console.print(f"  stopped by {run.attrs['stopped']}")
+    if "energy" in run:
+        console.print(f"  energy    {float(start.energy):.6g} at t = 0, {float(end.energy):.6g} at t = {float(end.time):.6g}")
+    merges = flock.merges(run)
+    first = int(merges.before[0]) if merges.sizes["merge"] else None
+    last = int(merges.after[-1]) if first else None
+    if first is None:
+        console.print("  clusters  no two clusters merged")
+        return
+    console.print(f"  clusters  {first} at t = 0, {last} at t = {float(end.time):.6g}")
+    shown = merges.isel(merge=slice(-8, None))
+    hidden = merges.sizes["merge"] - shown.sizes["merge"]
+    if hidden:
+        console.print(f"  merges    {hidden} before t = {float(shown.time[0]):.4g}, then")
+    for k in range(shown.sizes["merge"]):
+        one = shown.isel(merge=k)
+        counts = f"{int(one.before)} -> {int(one.after)}"
+        console.print(f"    t = {float(one.time):<10.4g} {counts:<10} largest holds {100 * float(one.largest):.0f} %")
+
+
+def tell_waiting(run: xr.Dataset) -> None:
+    """Print how long the longest pause between two merges was, against the time of all merges before it."""
+    import tokenflock as flock
+
+    times = flock.merges(run).time.values
+    if len(times) < 2:
+        return
+    gaps = times[1:] - times[:-1]
+    k = int(gaps.argmax())
+    console.print(
+        f"  metastability: all merges up to t = {times[k]:.3g} took place at once; then nothing merged for "
+        f"{gaps[k]:.3g} units of time ({gaps[k] / times[k]:.0f} times as long)"
+    )

@@ -1,0 +1,102 @@
+"""Tokens as discs: those that coincide become one disc, whose area tells its weight."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba_array
+
+from tokenflock.observables.cluster_labels import ClusterLabels
+from tokenflock.plots._story import Story
+from tokenflock.plots.styles import Theme
+
+COINCIDE = 1e-4  # tokens whose cosine is within this of one look like one
+CLUSTER = 1e-3  # the delta of the papers, by which clusters are counted
+_LOOKED_AT = 64  # frames among which the one that gives the colours is sought
+_USUAL = 245.0  # points: a side of a picture of one circle
+_COLOURS = 7  # clusters with a colour of their own
+
+
+class Discs(NamedTuple):
+    """What is drawn at one frame."""
+
+    x: np.ndarray  # (m, d)
+    w: np.ndarray  # (m,)
+    group: np.ndarray  # (m,), index of the colour
+
+
+def discs(tale: Story, frames: np.ndarray, groups: np.ndarray, delta: float = COINCIDE) -> list[Discs]:
+    """The discs of each frame. A chain of tokens that is wider than a disc stays a chain of tokens."""
+    labels = tale.measured(ClusterLabels(delta), frames).values[:, tale.kept]
+    return [_joined(tale.x[frame], tale.w, row, groups, delta) for frame, row in zip(frames, labels)]
+
+
+def _joined(x: np.ndarray, w: np.ndarray, labels: np.ndarray, groups: np.ndarray, delta: float) -> Discs:
+    _, place = np.unique(labels, return_inverse=True)
+    centre = _means(x, w, place)
+    near = np.einsum("nd,nd->n", x, centre[place]) >= 1 - 4 * delta
+    wide = np.unique(place[~near])
+    loose = np.isin(place, wide)
+    place = np.where(loose, place.max() + 1 + np.arange(len(place)), place)
+    _, first, place = np.unique(place, return_index=True, return_inverse=True)
+    return Discs(_means(x, w, place), np.bincount(place, weights=w), _heaviest(place, w, groups, len(first)))
+
+
+def _means(x: np.ndarray, w: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """The direction of the mean of each group of tokens."""
+    total = np.zeros((place.max() + 1, x.shape[1]))
+    np.add.at(total, place, w[:, None] * x)
+    length = np.linalg.norm(total, axis=1, keepdims=True)
+    return total / np.where(length > 0, length, 1)
+
+
+def _heaviest(place: np.ndarray, w: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:
+    """The colour that has most weight in each disc."""
+    table = np.zeros((count, groups.max() + 1))
+    np.add.at(table, (place, groups), w)
+    return table.argmax(axis=1)
+
+
+def colour_groups(tale: Story, clusters_at: float | None = None) -> np.ndarray:
+    """The colour of each token, an index: that of its cluster at a time, the heaviest clusters first.
+
+    The time is the last one unless given. Where all tokens are one by then, it is the end of the longest stage with a few
+    clusters, so that the picture shows who met whom.
+    """
+    if clusters_at is not None:
+        frame = np.array([tale.frame(clusters_at)])
+        return _ranked(tale.measured(ClusterLabels(CLUSTER), frame).values[0, tale.kept], tale.w)
+    frames = np.unique(np.linspace(0, tale.frames - 1, _LOOKED_AT).round().astype(int))
+    labels = tale.measured(ClusterLabels(CLUSTER), frames).values[:, tale.kept]
+    counts = np.array([len(np.unique(row)) for row in labels])
+    telling = counts[(counts >= 2) & (counts <= _COLOURS)]
+    if counts[-1] > 1 or len(telling) == 0:
+        return _ranked(labels[-1], tale.w)
+    levels, stays = np.unique(telling, return_counts=True)
+    return _ranked(labels[np.flatnonzero(counts == levels[stays.argmax()])[-1]], tale.w)
+
+
+def _ranked(labels: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Clusters numbered by weight; those past the palette share its last, neutral colour; loose tokens have the first."""
+    _, place = np.unique(labels, return_inverse=True)
+    if len(place) == place.max() + 1:
+        return np.zeros(len(place), dtype=int)
+    weight = np.bincount(place, weights=w)
+    rank = np.empty(len(weight), dtype=int)
+    rank[np.argsort(-weight, kind="stable")] = np.arange(len(weight))
+    return np.minimum(rank[place], _COLOURS)
+
+
+def colours(theme: Theme, group: np.ndarray) -> np.ndarray:
+    """RGBA of each index."""
+    return to_rgba_array([*theme.palette, theme.neutral])[group]
+
+
+def areas(ax: Axes, w: np.ndarray, n: int) -> np.ndarray:
+    """Areas of discs in points^2: a floor, so that every token is seen, plus a share that grows with weight."""
+    extent = min(ax.get_position().bounds[2:] * ax.get_figure(root=True).get_size_inches()) * 72
+    extent = _USUAL * (extent / _USUAL) ** 0.6  # small pictures have relatively large discs
+    least = 0.022 * extent * min(1.0, (100 / n) ** 0.25)
+    return least**2 + w * (0.085 * extent) ** 2

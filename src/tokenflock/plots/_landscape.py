@@ -1,0 +1,36 @@
+"""The potential that the tokens make: beta^-1 log sum_j w_j e^{beta <q, x_j>} at points q of the sphere."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tokenflock.dynamics.dynamics import MeanField
+from tokenflock.errors import UserError
+from tokenflock.plots._story import Story
+
+LABEL = r"potential $\beta^{-1}\log\,\sum_j w_j\,e^{\beta\langle q,\,x_j\rangle}$"
+
+
+def steepness(tale: Story) -> float:
+    """The beta of the landscape, or an error where the dynamics has no such potential."""
+    law = getattr(tale.law, "base", tale.law)
+    matrices = [name for name in ("Q", "K", "V") if getattr(law, name, None) is not None]
+    if not isinstance(law, MeanField) or tale.beta is None or matrices:
+        name = "this result" if law is None else type(law).__name__
+        raise UserError(f"landscape needs a mean-field dynamics with beta and no matrices, got {name}; write landscape=False")
+    return float(tale.beta)
+
+
+def lowest(tale: Story, beta: float, axes: np.ndarray) -> float:
+    """The least potential of a run within the space of some axes (rows): the floor of its pictures."""
+    q = np.random.default_rng(0).normal(size=(400, len(axes)))
+    q /= np.linalg.norm(q, axis=1, keepdims=True)
+    frames = np.unique(np.linspace(0, tale.frames - 1, 16).round().astype(int))
+    return min(float(potential(q, tale.x[frame] @ axes.T, tale.w, beta).min()) for frame in frames)
+
+
+def potential(q: np.ndarray, x: np.ndarray, w: np.ndarray, beta: float) -> np.ndarray:
+    """The potential of tokens x (n, d) at points q (..., d): between -1 and 1, and 1 at the place of a consensus."""
+    cosines = q @ x.T
+    return cosines @ w if beta == 0 else logsumexp(beta * cosines, b=w, axis=-1) / beta

@@ -1,0 +1,115 @@
+"""The picture of a film: drawn once, then only what moves is drawn again."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from tokenflock.observables.cluster_count import ClusterCount
+from tokenflock.plots._discs import CLUSTER, colour_groups, discs
+from tokenflock.plots._story import Story
+from tokenflock.plots._time_axis import time_axis
+from tokenflock.plots.circles import CircleView
+from tokenflock.plots.spheres import SphereView
+from tokenflock.plots.styles import Theme
+from tokenflock.plots.timelines import draw_counts, draw_height
+
+_INCHES = 4.5  # the shorter side of a film, so that letters keep their share of the picture
+
+
+class Stage:
+    """Tokens, a strip with energy and number of clusters, and a marker that moves along it."""
+
+    def __init__(
+        self,
+        tale: Story,
+        theme: Theme,
+        kind: str,
+        size: tuple[int, int],
+        frames: np.ndarray,
+        *,
+        tail: int,
+        landscape: bool,
+        azimuth: float | None,
+        elevation: float | None,
+        spin: float,
+        clusters_at: float | None,
+    ) -> None:
+        self.tale, self.size, self.frames, self.spin = tale, size, frames, spin
+        dpi = min(size) / _INCHES
+        self.figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
+        self.canvas = FigureCanvasAgg(self.figure)
+        tokens, above, below = _panels(self.figure, wide=size[0] > 1.25 * size[1])
+        groups = colour_groups(tale, clusters_at)
+        if kind == "circle":
+            self.view = CircleView(tokens, tale, theme, groups, tail=tail, landscape=landscape)
+        else:
+            self.view = SphereView(
+                tokens, tale, theme, groups, tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation
+            )
+        shown = np.unique(frames)
+        self.discs = dict(zip(shown.tolist(), discs(tale, shown, groups)))
+        draw_height(above, tale, theme)
+        draw_counts(below, tale, theme, CLUSTER)
+        time_axis(above, tale, label=False)
+        time_axis(below, tale)
+        above.tick_params(labelbottom=False)
+        self._head(theme)
+        self._markers(above, below, theme)
+        self._backdrop()
+
+    def _head(self, theme: Theme) -> None:
+        note = getattr(self.view, "note", "")
+        title = f"{self.tale.heading}, $n$ = {self.tale.n}, $d$ = {self.tale.d}" + (f"\n{note}" if note else "")
+        self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
+        self.clock = self.figure.text(0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink)
+
+    def _markers(self, above: Axes, below: Axes, theme: Theme) -> None:
+        """A line through both panels and a dot on each curve."""
+        self.curves = (self.tale.height().values, self.tale.measured(ClusterCount(CLUSTER)).values)
+        self.cursors = [ax.axvline(self.tale.times[0], color=theme.palette[1], lw=1.1, zorder=3) for ax in (above, below)]
+        self.dots = [
+            ax.plot([], [], "o", ms=5, color=theme.palette[1], mec=theme.paper, mew=0.7, zorder=4, clip_on=False)[0]
+            for ax in (above, below)
+        ]
+        self.moving = [*self.view.artists, *self.cursors, *self.dots, self.clock]
+
+    def _backdrop(self) -> None:
+        for artist in self.moving:
+            artist.set_animated(True)
+        self.canvas.draw()
+        self.empty = self.canvas.copy_from_bbox(self.figure.bbox)
+
+    def picture(self, number: int) -> np.ndarray:
+        """One picture, (height, width, 4) bytes."""
+        frame = int(self.frames[number])
+        time = float(self.tale.times[frame])
+        self.canvas.restore_region(self.empty)
+        self.view.show(frame, self.discs[frame], self.spin * number / max(1, len(self.frames) - 1))
+        for cursor, dot, curve in zip(self.cursors, self.dots, self.curves):
+            cursor.set_xdata([time, time])
+            dot.set_data([time], [curve[frame]])
+        self.clock.set_text(self.tale.moment(frame))
+        for artist in self.moving:
+            self.figure.draw_artist(artist)
+        return np.array(self.canvas.buffer_rgba())
+
+
+def _panels(figure: Figure, wide: bool) -> tuple[Axes, Axes, Axes]:
+    """Axes of the tokens, the energy and the clusters: side by side, or stacked where the film is narrow."""
+    if wide:
+        width, height = figure.get_size_inches()
+        side = 0.86 * height / width
+        left = side + 0.115
+        return (
+            figure.add_axes((0.01, 0.055, side, 0.86)),
+            figure.add_axes((left, 0.55, 0.97 - left, 0.34)),
+            figure.add_axes((left, 0.14, 0.97 - left, 0.34)),
+        )
+    return (
+        figure.add_axes((0.04, 0.4, 0.92, 0.52)),
+        figure.add_axes((0.15, 0.27, 0.8, 0.12)),
+        figure.add_axes((0.15, 0.13, 0.8, 0.12)),
+    )

@@ -1,0 +1,144 @@
+"""A result as plots read it: one axis of frames, the tokens that count, and the words for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+
+from tokenflock.catalogue import slug
+from tokenflock.chronicle import merges
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import UserError, require
+from tokenflock.measuring import dynamics_of, measure
+from tokenflock.observables.energy import Convention, Energy
+from tokenflock.observables.observable import Observable
+from tokenflock.observables.order_parameter import OrderParameter
+
+
+@dataclass(frozen=True)
+class Story:
+    """Frames of tokens, be they times of a run or layers of a model."""
+
+    result: xr.Dataset  # with axes (time, particle, coord), whatever their names were
+    axis: str  # the name that the axis of frames had
+    x: np.ndarray  # directions (frames, n, d) of the tokens of positive weight
+    w: np.ndarray  # (n,)
+    kept: np.ndarray  # which tokens of the result these are
+
+    @property
+    def times(self) -> np.ndarray:
+        return self.result["time"].values
+
+    @property
+    def frames(self) -> int:
+        return self.x.shape[0]
+
+    @property
+    def n(self) -> int:
+        return self.x.shape[1]
+
+    @property
+    def d(self) -> int:
+        return self.x.shape[2]
+
+    @cached_property
+    def law(self) -> Dynamics | None:
+        """The dynamics that ran, or None where it cannot be built again."""
+        try:
+            return dynamics_of(self.result)
+        except UserError:
+            return None
+
+    @property
+    def beta(self) -> float | None:
+        return getattr(getattr(self.law, "base", self.law), "beta", None)
+
+    @property
+    def heading(self) -> str:
+        """What ran: 'Self-attention, beta = 4'."""
+        if self.law is None:
+            return str(self.result.attrs.get("title", "Tokens"))
+        base = getattr(self.law, "base", None)
+        name = slug(type(self.law).__name__).capitalize() + (f" {slug(type(base).__name__)}" if base is not None else "")
+        return name if self.beta is None else rf"{name}, $\beta$ = {self.beta:.4g}"
+
+    @property
+    def convention(self) -> str:
+        return str(self.result.attrs.get("convention", ""))
+
+    @property
+    def label(self) -> str:
+        """What the axis of frames is called on a plot."""
+        if self.axis != "time":
+            return self.axis
+        return r"time $t$" + (f" ({self.convention})" if self.convention else "")
+
+    def frame(self, at: float | None) -> int:
+        """The frame nearest to a time (or layer); the last one unless given."""
+        if at is None:
+            return self.frames - 1
+        low, high = self.times[0], self.times[-1]
+        require(low <= at <= high, "at", f"within [{low:g}, {high:g}]", at)
+        return int(np.argmin(np.abs(self.times - at)))
+
+    def moment(self, frame: int, convention: bool = True) -> str:
+        """When it is: 't = 3.2 (flow)', 'layer 32, t = 3.2 (layer map)' or 'layer 7'."""
+        if self.axis != "time":
+            return f"{self.axis} {self.times[frame]:g}"
+        layer = f"layer {int(self.result['layer'][frame])}, " if "layer" in self.result.coords else ""
+        return f"{layer}$t$ = {self.times[frame]:.4g}" + (f" ({self.convention})" if convention and self.convention else "")
+
+    def measured(self, observable: Observable, frames: np.ndarray | None = None) -> xr.DataArray:
+        """An observable at every frame or at chosen ones; taken from the result where it is there already."""
+        bound = observable if self.law is None else observable.bind(self.law)
+        part = self.result if frames is None else self.result.isel(time=frames)
+        if bound.name in part and part[bound.name].attrs.get("observable") == repr(bound):
+            return part[bound.name]
+        return measure(part, bound)[bound.name]
+
+    def height(self) -> xr.DataArray:
+        """How far the tokens have climbed: the energy, one at consensus; where there is no beta, the order parameter."""
+        base = getattr(self.law, "base", self.law)
+        if self.beta is None and getattr(base, "D", None) is None:
+            return self.measured(OrderParameter())
+        energy = self.measured(Energy(convention=Convention.STAIRCASE))
+        finite = bool(np.isfinite(energy.values).all())
+        return energy if finite else self.measured(Energy(convention=Convention.STAIRCASE, log=True))
+
+    def merged(self, delta: float) -> np.ndarray:
+        """The times of merges."""
+        return merges(self.result, delta)["time"].values
+
+
+def story(result: xr.Dataset) -> Story:
+    """Read a result, or say what is wrong with it."""
+    require("x" in result, "result", "a Dataset with tokens x", sorted(map(str, result.data_vars)))
+    x = result["x"]
+    fits = x.ndim == 3 and x.dims[2] == "coord"
+    require(fits, "x", "of axes (time, particle, coord)", x.dims, "select one run, e.g. result.isel(repeat=0)")
+    axis, token = str(x.dims[0]), str(x.dims[1])
+    plain = _renamed(result, axis, token)
+    w = plain["w"].values
+    require(w.ndim == 1 and bool((w > 0).any()), "w", "one weight a token, some positive", f"shape {w.shape}")
+    kept = np.flatnonzero(w > 0)
+    tokens = plain["x"].values[:, kept]
+    require(bool(np.isfinite(tokens).all()), "x", "finite", "NaN or infinity")
+    length = np.linalg.norm(tokens, axis=-1, keepdims=True)
+    return Story(plain, axis, tokens / np.where(length > 0, length, 1), w[kept], kept)
+
+
+def _renamed(result: xr.Dataset, axis: str, token: str) -> xr.Dataset:
+    """The same with axes called time and particle, a coordinate on the frames, and weights."""
+    if axis != "time":
+        result = result.drop_vars("time", errors="ignore").rename({axis: "time"})
+    if token != "particle":
+        result = result.drop_vars("particle", errors="ignore").rename({token: "particle"})
+    if "time" not in result.coords:
+        result = result.assign_coords(time=np.arange(result.sizes["time"]))
+    if "w" not in result:
+        n = result.sizes["particle"]
+        result = result.assign(w=("particle", np.full(n, 1 / n)))
+    return result

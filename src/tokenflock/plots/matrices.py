@@ -1,0 +1,80 @@
+"""The attention matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from scipy.cluster.hierarchy import leaves_list, linkage
+
+from tokenflock.errors import UserError
+from tokenflock.observables.attention_matrix import AttentionMatrix
+from tokenflock.plots._story import Story, story
+from tokenflock.plots.styles import canvas, colour_bar, look
+
+_MANY = 400  # up to so many tokens the order of branches is optimised too
+
+
+def attention(
+    result: xr.Dataset, *, ax: Axes | None = None, at: float | None = None, reorder: bool | None = None, title: bool = True
+) -> Axes:
+    """The attention matrix at one time: how much each token (row) listens to each (column).
+
+    Tokens are ordered so that near ones are neighbours, which makes clusters blocks: by angle on the circle, by a tree of
+    distances elsewhere. Where their order matters (causal laws), it is kept.
+
+    Args:
+      result: a run of an attention dynamics, or a model with a variable `attention`.
+      ax: where to draw; a new figure unless given.
+      at: the time (or layer); the last unless given.
+      reorder: whether to reorder tokens; unless given, where the law is blind to their order.
+      title: say what ran, and when.
+    """
+    tale = story(result)
+    with look(ax) as theme:
+        ax = ax if ax is not None else canvas(4.0, 3.7).add_subplot()
+        frame = tale.frame(at)
+        matrix = _matrix(tale, frame)
+        blind = tale.law is not None and tale.law.exchangeable
+        changed = blind if reorder is None else reorder
+        order = seriation(tale.x[frame]) if changed else np.arange(tale.n)
+        side = (0.5, tale.n + 0.5)
+        extent = (*side, *side[::-1])
+        image = ax.imshow(
+            matrix[np.ix_(order, order)], cmap=theme.sequential, vmin=0, extent=extent, interpolation="nearest", aspect="equal"
+        )
+        colour_bar(ax, image, "attention $A_{ij}$")
+        ordered = " (neighbours together)" if changed else ""
+        ax.set(xlabel=f"token $j$ listened to{ordered}", ylabel="token $i$")
+        for spot in (ax.xaxis, ax.yaxis):
+            spot.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+        ax.spines[:].set_visible(False)
+        if title:
+            ax.set_title(f"{tale.heading}\n{tale.moment(frame)}")
+    return ax
+
+
+def seriation(x: np.ndarray) -> np.ndarray:
+    """An order of directions (n, d) in which near ones are neighbours."""
+    n, d = x.shape
+    if n <= 2:
+        return np.arange(n)
+    if d == 2:
+        angle = np.sort(np.arctan2(x[:, 1], x[:, 0]))
+        gaps = np.diff(angle, append=angle[0] + 2 * np.pi)
+        start = angle[(np.argmax(gaps) + 1) % n]  # cut the circle where it is emptiest, not amid a cluster
+        turned = np.mod(np.arctan2(x[:, 1], x[:, 0]) - start + 1e-9, 2 * np.pi)
+        return np.argsort(turned, kind="stable")
+    return leaves_list(linkage(x, "average", optimal_ordering=n <= _MANY))
+
+
+def _matrix(tale: Story, frame: int) -> np.ndarray:
+    """The attention matrix between the tokens that count: the result's own, or that of its dynamics."""
+    if "attention" in tale.result and tale.result["attention"].ndim == 3:
+        values = tale.result["attention"].isel(time=frame).values
+    elif tale.law is None:
+        raise UserError("attention needs a dynamics in the recipe or a variable `attention`, got neither; measure it first")
+    else:
+        values = tale.measured(AttentionMatrix(t=float(tale.times[frame])), np.array([frame])).values[0]
+    return values[np.ix_(tale.kept, tale.kept)]

@@ -1,0 +1,32 @@
+"""Figures on disk: written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+
+from tokenflock.errors import UserError
+from tokenflock.results import writable
+
+_UNDATED = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # the same figure gives the same file
+
+
+def save_figure(figure: FigureBase | Axes, path: str | os.PathLike[str], *, dpi: int = 220) -> Path:
+    """Write a figure (or the figure of some axes) as .png, .pdf or .svg. The file appears only once it is complete."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in _UNDATED:
+        raise UserError(f"a figure is written as .png, .pdf or .svg, got {path.name!r}; write e.g. {path.with_suffix('.png')}")
+    writable(path)
+    whole = figure.get_figure(root=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
+        part = Path(folder) / path.name
+        with matplotlib.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "tokenflock"}):
+            whole.savefig(part, dpi=dpi, metadata=_UNDATED[suffix])
+        os.replace(part, path)
+    return path

@@ -1,0 +1,199 @@
+"""Tokens on the sphere."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import Normalize, to_rgb
+from matplotlib.patches import Circle
+
+from tokenflock.errors import UserError
+from tokenflock.plots._discs import COINCIDE, Discs, areas, colour_groups, colours, discs
+from tokenflock.plots._landscape import LABEL, lowest, potential, steepness
+from tokenflock.plots._story import Story, story
+from tokenflock.plots.styles import Theme, canvas, colour_bar, look
+
+_PIXELS = 150  # a side of the image of the ball
+_LIGHT = np.array([-0.45, 0.6, 0.66])  # where the light comes from, seen by the camera: right, up, towards us
+
+
+def sphere(
+    result: xr.Dataset,
+    *,
+    ax: Axes | None = None,
+    at: float | None = None,
+    tail: int = 0,
+    landscape: bool = False,
+    azimuth: float | None = None,
+    elevation: float | None = None,
+    delta: float = COINCIDE,
+    clusters_at: float | None = None,
+) -> Axes:
+    """Tokens on the sphere at one time, seen from afar (orthographic); tokens on the far side are small and faint.
+
+    For d > 3 the first three principal axes of all frames are shown, and the title says so. With `landscape`, the colour of
+    the sphere is the potential of the tokens: they climb it.
+
+    Args:
+      result: a run, or a model, with d >= 3.
+      ax: where to draw; a new figure unless given.
+      at: the time (or layer); the last unless given. The nearest frame is shown.
+      tail: how many earlier frames to draw.
+      landscape: colour the sphere by the potential.
+      azimuth: of the camera, in degrees; beside the place where the tokens end up unless given.
+      elevation: of the camera, in degrees.
+      delta: tokens whose cosine is at least 1 - delta are one disc.
+      clusters_at: the time whose clusters give the colours; the last unless given (see `trajectories`).
+    """
+    tale = story(result)
+    with look(ax) as theme:
+        ax = ax if ax is not None else canvas(3.9 if landscape else 3.4, 3.6).add_subplot()
+        frame = tale.frame(at)
+        groups = colour_groups(tale, clusters_at)
+        view = SphereView(ax, tale, theme, groups, tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation)
+        view.show(frame, discs(tale, np.array([frame]), groups, delta)[0])
+        ax.set_title("\n".join(filter(None, [tale.heading, tale.moment(frame), view.note])))
+        if landscape:
+            colour_bar(ax, ScalarMappable(Normalize(view.floor, 1), theme.terrain), LABEL)
+    return ax
+
+
+class SphereView:
+    """The artists of a sphere, brought to any frame and camera by `show`."""
+
+    def __init__(
+        self,
+        ax: Axes,
+        tale: Story,
+        theme: Theme,
+        groups: np.ndarray,
+        *,
+        tail: int = 0,
+        landscape: bool = False,
+        azimuth: float | None = None,
+        elevation: float | None = None,
+    ) -> None:
+        if tale.d < 3:
+            raise UserError(f"sphere needs d >= 3, got d = {tale.d}; use circle")
+        self.ax, self.tale, self.theme, self.tail = ax, tale, theme, tail
+        self.beta = steepness(tale) if landscape else None
+        self.rgba = colours(theme, groups)
+        self.axes, self.note = principal_axes(tale)
+        self.floor = min(lowest(tale, self.beta, self.axes), 0.95) if landscape else 0.0
+        self.azimuth, self.elevation = _camera(tale, self.axes, azimuth, elevation)
+        ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
+        ax.axis("off")
+        self.ball = ax.imshow(_shaded(theme), extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=1)
+        self.ball.set_clip_path(Circle((0, 0), 1, transform=ax.transData))
+        ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08))
+        self.lines = LineCollection([], linewidths=0.45, colors=theme.soft, alpha=0.3, zorder=2)
+        self.rim = Circle((0, 0), 1, fill=False, ec=theme.soft, lw=0.7, zorder=2)
+        self.tails = LineCollection([], zorder=3, capstyle="butt")
+        self.discs: PathCollection = ax.scatter([], [], zorder=4, linewidths=0.6, clip_on=False)
+        ax.add_patch(self.rim)
+        ax.add_collection(self.lines, autolim=False)
+        ax.add_collection(self.tails, autolim=False)
+        self.artists = (*((self.ball,) if landscape else ()), self.lines, self.rim, self.tails, self.discs)
+
+    def show(self, frame: int, drawn: Discs, turn: float = 0.0) -> None:
+        """Bring the picture to a frame, with the camera turned by so many degrees."""
+        camera = _axes_of_view(self.azimuth + turn, self.elevation)
+        self.lines.set_segments(_graticule(camera))
+        seen = drawn.x @ self.axes.T @ camera.T
+        order = np.argsort(seen[:, 2], kind="stable")
+        seen, rgba, depth = seen[order], colours(self.theme, drawn.group[order]), seen[order, 2]
+        rgba[:, 3] = _presence(depth)
+        rim = np.tile([*to_rgb(self.theme.paper), 1.0], (len(rgba), 1))
+        rim[:, 3] = np.where(depth > 0, 0.9, 0.0)
+        self.discs.set_offsets(seen[:, :2])
+        self.discs.set_sizes(areas(self.ax, drawn.w[order], self.tale.n) * (0.8 + 0.3 * depth))
+        self.discs.set_facecolor(rgba)
+        self.discs.set_edgecolor(rim)
+        if self.tail:
+            self._show_tails(frame, camera)
+        if self.beta is not None:
+            self._show_landscape(frame, camera)
+
+    def _show_tails(self, frame: int, camera: np.ndarray) -> None:
+        past = self.tale.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T  # oldest first
+        age = np.arange(len(past) - 1, -1, -1) / self.tail
+        segments = np.stack([past[:-1, :, :2], past[1:, :, :2]], axis=2).reshape(-1, 2, 2)
+        depth = (past[:-1, :, 2] + past[1:, :, 2]).reshape(-1) / 2
+        fade = np.repeat(1 - age[:-1], self.tale.n)
+        rgba = np.tile(self.rgba, (len(past) - 1, 1))
+        rgba[:, 3] = 0.85 * fade * _presence(depth)
+        self.tails.set_segments(segments)
+        self.tails.set_color(rgba)
+        self.tails.set_linewidth(0.4 + 1.0 * fade)
+
+    def _show_landscape(self, frame: int, camera: np.ndarray) -> None:
+        height = potential(_surface() @ camera, self.tale.x[frame] @ self.axes.T, self.tale.w, self.beta)
+        rgb = self.theme.terrain((height - self.floor) / (1 - self.floor))[..., :3]
+        self.ball.set_data(rgb * (0.7 + 0.3 * _lambert())[..., None])
+
+
+def principal_axes(tale: Story) -> tuple[np.ndarray, str]:
+    """Three axes to look at, as rows, and a note on what share of the tokens' length they hold."""
+    if tale.d == 3:
+        return np.eye(3), ""
+    moment = np.einsum("fni,fnj,n->ij", tale.x, tale.x, tale.w, optimize=True) / tale.frames
+    values, vectors = np.linalg.eigh(moment)
+    share = 100 * values[-3:].sum() / values.sum()
+    return vectors[:, :-4:-1].T, f"first 3 principal axes of $d$ = {tale.d} ({share:.0f} %)"
+
+
+def _camera(tale: Story, axes: np.ndarray, azimuth: float | None, elevation: float | None) -> tuple[float, float]:
+    """Angles of the camera; unless given, a little beside the place where most tokens end up."""
+    mean = axes @ (tale.w @ tale.x[-1])
+    left = np.degrees(np.arctan2(mean[1], mean[0])) - 25 if azimuth is None else azimuth
+    above = np.clip(np.degrees(np.arctan2(mean[2], np.hypot(*mean[:2]))) * 0.5 + 15, -40, 50) if elevation is None else elevation
+    return float(left), float(above)
+
+
+def _axes_of_view(azimuth: float, elevation: float) -> np.ndarray:
+    """Rows: right, up, and towards the camera."""
+    a, e = np.radians([azimuth, elevation])
+    towards = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    right = np.array([-np.sin(a), np.cos(a), 0.0])
+    return np.stack([right, np.cross(towards, right), towards])
+
+
+def _presence(depth: np.ndarray) -> np.ndarray:
+    """How opaque a token is: fully in front, faint behind the ball."""
+    return np.where(depth >= 0, 1.0, 0.32 + 0.12 * np.maximum(depth, -1))
+
+
+def _surface() -> np.ndarray:
+    """Points of the near side of the ball under each pixel, in the frame of the camera (pixels, pixels, 3)."""
+    side = np.linspace(-1, 1, _PIXELS)
+    a, b = np.meshgrid(side, side)
+    return np.stack([a, b, np.sqrt(np.maximum(1 - a**2 - b**2, 0))], axis=-1)
+
+
+def _lambert() -> np.ndarray:
+    """Light on the ball, between 0 and 1; half-Lambert, so that the shade has no edge."""
+    return np.clip(0.5 + 0.5 * _surface() @ _LIGHT, 0, 1) ** 1.4
+
+
+def _shaded(theme: Theme) -> np.ndarray:
+    low, high = np.array(to_rgb(theme.ball[0])), np.array(to_rgb(theme.ball[1]))
+    return low + (high - low) * _lambert()[..., None]
+
+
+def _graticule(camera: np.ndarray) -> list[np.ndarray]:
+    """Meridians and parallels every 30 degrees, the near side only."""
+    around, along = np.radians(np.linspace(0, 360, 121)), np.radians(np.linspace(-90, 90, 61))
+    meridians = [(np.cos(along) * np.cos(a), np.cos(along) * np.sin(a), np.sin(along)) for a in np.radians(range(0, 360, 30))]
+    parallels = [
+        (np.cos(b) * np.cos(around), np.cos(b) * np.sin(around), np.full_like(around, np.sin(b)))
+        for b in np.radians(range(-60, 90, 30))
+    ]
+    lines = []
+    for line in meridians + parallels:
+        seen = np.stack(line, axis=1) @ camera.T
+        seen[seen[:, 2] < 0] = np.nan
+        lines.append(seen[:, :2])
+    return lines

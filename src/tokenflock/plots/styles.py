@@ -1,0 +1,122 @@
+"""The one look of all figures, in print and on a dark screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+from matplotlib.figure import Figure, FigureBase
+
+from tokenflock.errors import require
+
+ThemeName = Literal["light", "dark"]
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of one theme. The palette is safe for the colour-blind, and its neighbours differ in grey."""
+
+    name: str
+    paper: str
+    ink: str
+    soft: str  # labels and frames
+    faint: str  # guides
+    palette: tuple[str, ...]
+    neutral: str  # what has no colour of its own
+    ball: tuple[str, str]  # the sphere in shade and in light
+    shades: tuple[str, ...]  # from nothing to much
+    relief: tuple[str, ...]  # of a landscape, from low to high
+
+    @property
+    def sequential(self) -> Colormap:
+        """From nothing (the paper) to much."""
+        return LinearSegmentedColormap.from_list(f"tokenflock-{self.name}", self.shades)
+
+    @property
+    def terrain(self) -> Colormap:
+        """Of a landscape: muted, so that tokens stand out on it."""
+        return LinearSegmentedColormap.from_list(f"tokenflock-{self.name}-terrain", self.relief)
+
+
+THEMES = {
+    "light": Theme(
+        name="light", paper="#ffffff", ink="#1b1f24", soft="#59616b", faint="#c9ced6",
+        palette=("#0b559f", "#e0a11b", "#bb4a6b", "#2a9d8f", "#7b5ea7", "#6fb7e6", "#8c5a2b"), neutral="#8b929c",
+        ball=("#b4bdca", "#fbfcfd"), shades=("#ffffff", "#cfe3ec", "#7fb3d0", "#2f74ad", "#12356b", "#0a1535"),
+        relief=("#5b6f8c", "#93a6ba", "#c9d2d8", "#efe9d8", "#f6d99a"),
+    ),
+    "dark": Theme(
+        name="dark", paper="#0f1319", ink="#edf0f4", soft="#9aa4b1", faint="#343c48",
+        palette=("#5ba7f7", "#f4c04e", "#f0769b", "#45cfb4", "#b89df2", "#b5e1ff", "#d59b69"), neutral="#7d8794",
+        ball=("#141a23", "#4a5668"), shades=("#0f1319", "#1d2f4d", "#2f5f95", "#4f9fcf", "#a8dcd9", "#fdf6d8"),
+        relief=("#11161f", "#1f2c42", "#35506f", "#6d7f86", "#c4a560"),
+    ),
+}  # fmt: skip
+
+_active: ContextVar[str | None] = ContextVar("tokenflock_theme", default=None)
+
+
+def rc(theme: ThemeName = "light") -> dict[str, Any]:
+    """The matplotlib settings of a theme, without LaTeX and with fonts that every matplotlib brings along."""
+    require(theme in THEMES, "theme", " or ".join(map(repr, THEMES)), repr(theme))
+    look = THEMES[theme]
+    return {
+        "figure.facecolor": look.paper, "axes.facecolor": look.paper, "savefig.facecolor": "auto",
+        "text.color": look.ink, "axes.labelcolor": look.ink, "axes.titlecolor": look.ink, "axes.edgecolor": look.soft,
+        "xtick.color": look.soft, "ytick.color": look.soft, "xtick.labelcolor": look.ink, "ytick.labelcolor": look.ink,
+        "grid.color": look.faint, "axes.prop_cycle": matplotlib.cycler(color=look.palette),
+        "font.family": "STIXGeneral", "mathtext.fontset": "stix", "text.usetex": False, "axes.unicode_minus": True,
+        "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9.5, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
+        "legend.fontsize": 8.5, "figure.titlesize": 11, "axes.titlelocation": "left", "axes.titlepad": 6,
+        "axes.linewidth": 0.6, "lines.linewidth": 1.3, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
+        "xtick.minor.width": 0.4, "ytick.minor.width": 0.4, "xtick.major.size": 3, "ytick.major.size": 3,
+        "xtick.minor.size": 1.8, "ytick.minor.size": 1.8, "axes.spines.top": False, "axes.spines.right": False,
+        "legend.frameon": False, "figure.dpi": 110, "savefig.dpi": 220, "pdf.fonttype": 42, "ps.fonttype": 42,
+    }  # fmt: skip
+
+
+@contextmanager
+def style(theme: ThemeName = "light") -> Iterator[Theme]:
+    """Draw in a theme: `with style("dark"): circle(run)`. The settings of matplotlib are as before when it ends."""
+    settings = rc(theme)
+    token = _active.set(theme)
+    try:
+        with matplotlib.rc_context(settings):
+            yield THEMES[theme]
+    finally:
+        _active.reset(token)
+
+
+@contextmanager
+def look(home: Axes | FigureBase | None = None) -> Iterator[Theme]:
+    """The theme to draw in: that of the axes or figure given, else of the `style` around, else light."""
+    with style(_active.get() or "light" if home is None else _shade(home)) as theme:
+        yield theme
+
+
+def canvas(width: float, height: float) -> Figure:
+    """A figure of so many inches that needs no display and no pyplot."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def colour_bar(ax: Axes, mappable: ScalarMappable, label: str) -> None:
+    """A colour bar as tall as the axes."""
+    bar = ax.get_figure().colorbar(mappable, cax=ax.inset_axes((1.03, 0, 0.035, 1)), label=label)
+    bar.outline.set_visible(False)
+
+
+def _shade(home: Axes | FigureBase) -> str:
+    red, green, blue, alpha = matplotlib.colors.to_rgba(home.get_facecolor())
+    if alpha == 0:
+        red, green, blue, _ = matplotlib.colors.to_rgba(home.get_figure(root=True).get_facecolor())
+    return "dark" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.4 else "light"

@@ -1,0 +1,111 @@
+"""Energy and number of clusters over time."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import FigureBase
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarFormatter
+
+from tokenflock.observables.cluster_count import ClusterCount
+from tokenflock.plots._discs import CLUSTER
+from tokenflock.plots._story import Story, story
+from tokenflock.plots._time_axis import time_axis
+from tokenflock.plots.styles import Theme, canvas, look
+
+_FEW = 8  # up to so many clusters the axis of counts is linear
+_MARGIN = 0.06  # of the panel's height, for ticks of merges
+
+
+def timeline(
+    result: xr.Dataset,
+    *,
+    figure: FigureBase | None = None,
+    log_time: bool = False,
+    delta: float = CLUSTER,
+    title: bool = True,
+) -> FigureBase:
+    """Energy and number of clusters over time, one above the other; a short tick marks each merge of clusters.
+
+    The energy is in the convention `staircase`, one at consensus, so that plateaus can be read off. Where the dynamics has no
+    beta, the order parameter takes its place, and the label says so.
+
+    Args:
+      result: a run, or a model.
+      figure: a figure or subfigure to draw in; a new one unless given.
+      log_time: logarithmic time.
+      delta: tokens whose cosine is at least 1 - delta are in one cluster.
+      title: say what ran.
+    """
+    tale = story(result)
+    with look(figure) as theme:
+        figure = figure if figure is not None else canvas(4.6, 3.4)
+        above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [1.25, 1]})
+        draw_height(above, tale, theme)
+        draw_counts(below, tale, theme, delta)
+        merged = tale.merged(delta)
+        for ax in (above, below):
+            ax.vlines(merged, 0, _MARGIN, transform=ax.get_xaxis_transform(), color=theme.palette[2], lw=0.9, label="merges")
+        if len(merged):
+            note = {"ha": "right", "va": "bottom", "fontsize": "small", "color": theme.palette[2]}
+            above.text(0.995, _MARGIN + 0.02, "ticks: merges", transform=above.transAxes, **note)
+        time_axis(above, tale, log_time, label=False)
+        time_axis(below, tale, log_time)
+        if title:
+            above.set_title(tale.heading)
+        figure.align_ylabels([above, below])
+    return figure
+
+
+def draw_height(ax: Axes, tale: Story, theme: Theme) -> None:
+    """The energy (or order parameter) of every frame."""
+    height = tale.height()
+    ax.plot(tale.times, height.values, color=theme.palette[0], marker="o" if tale.frames == 1 else None)
+    name = height.attrs.get("long_name", height.name)
+    ax.set_ylabel(str(name).replace(" (staircase)", "") if "log" not in str(name) else str(name))
+    low, high = float(height.min()), float(height.max())
+    if 0 <= low and high <= 1 + 1e-6:
+        ax.set_ylim(0, 1.04)
+        ax.axhline(1, color=theme.faint, lw=0.7, zorder=0)
+    else:
+        pad = 0.08 * max(high - low, 1e-3)
+        ax.set_ylim(low - pad, high + pad)
+
+
+def draw_counts(ax: Axes, tale: Story, theme: Theme, delta: float) -> None:
+    """The number of clusters of every frame, as steps."""
+    counts = tale.measured(ClusterCount(delta)).values
+    ax.step(tale.times, counts, where="post", color=theme.palette[0], marker="o" if tale.frames == 1 else None)
+    ax.set_ylabel("clusters")
+    if counts.max() <= _FEW:
+        ax.set_ylim(0, counts.max() + 0.6)
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+        return
+    ax.set_yscale("log")
+    ax.set_ylim(0.75, counts.max() * 1.3)
+    ticks = [step * 10**power for power in range(6) for step in (1, 2, 5)]
+    ax.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if tick <= counts.max() * 1.3]))
+    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_major_formatter(ScalarFormatter())
+
+
+def chapters(tale: Story, count: int, delta: float = CLUSTER) -> np.ndarray:
+    """Frames that tell a run in a few pictures: the ends, one halfway (in the log of the number of clusters), and amid the
+    longest stages between; where there are too few stages, wherever the gap is widest."""
+    counts = tale.measured(ClusterCount(delta)).values
+    low = np.minimum.accumulate(counts)
+    levels, stays = np.unique(low, return_counts=True)
+    between = (levels > low[-1]) & (levels < low[0])
+    levels, stays = levels[between], stays[between]
+    halfway = np.abs(np.log(levels**2 / (low[0] * low[-1])))
+    longest_first = np.argsort(-stays, kind="stable")
+    wanted = [*levels[halfway.argsort(kind="stable")][:1], *levels[longest_first]]
+    wanted = list(dict.fromkeys(wanted))[: max(0, count - 2)]
+    stages = [np.flatnonzero(low == level) for level in wanted]
+    picked = {0, tale.frames - 1, *(int(stage[len(stage) // 2]) for stage in stages)}
+    while len(picked) < min(count, tale.frames):
+        ends = np.array(sorted(picked))
+        gap = int(np.argmax(np.diff(ends)))
+        picked.add(int(ends[gap] + ends[gap + 1]) // 2)
+    return np.array(sorted(picked))

@@ -1,0 +1,93 @@
+"""Edges: huge beta, one token, antipodes, coincidences, high dimension. A right answer or a clear error, never NaN."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tests.laws.specimens import LAWS, NAMES, tokens
+from tokenflock.dynamics import Clock, SelfAttention, Unnormalised
+from tokenflock.observables import Energy
+from tokenflock.starts import Given, Uniform
+
+sharp = [(name, law) for name, law in zip(NAMES, LAWS) if hasattr(law, "beta") and not hasattr(law, "clock")]
+bounded = [(name, law) for name, law in sharp if type(law).__name__ not in ("CausalBias",)]
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize("law", [law for _, law in bounded], ids=[name for name, _ in bounded])
+def test_beta_ten_thousand_overflows_nowhere(law):
+    import dataclasses
+
+    fields = {f.name: getattr(law, f.name) for f in dataclasses.fields(law)} | {"beta": 1e4}
+    x, w = tokens(law)
+    assert bool(jnp.isfinite(type(law)(**fields).velocity(0.0, x, w)).all())
+
+
+@pytest.mark.usefixtures("double")
+def test_unnormalised_attention_at_beta_ten_thousand_needs_the_peak_clock():
+    x, w = tokens(SelfAttention())
+    x = x.at[1].set(x[0])
+    v = Unnormalised(beta=1e4, clock=Clock.PEAK).velocity(0.0, x, w)
+    assert bool(jnp.isfinite(v).all())
+    with pytest.raises(flock.UserError, match="peak"):
+        Unnormalised(beta=1e4)
+
+
+def test_log_energy_never_overflows():
+    run = flock.simulate(SelfAttention(beta=1e4), Uniform(n=8, d=2), t=1.0, frames=3, observe=[Energy(log=True)])
+    assert np.isfinite(run.log_energy).all()
+    n = 8
+    alone = 1e4 - np.log(2e4) - np.log(n)  # tokens far apart: only the diagonal counts
+    assert float(run.log_energy[0]) == pytest.approx(alone, abs=1e-6) or float(run.log_energy[0]) > alone
+
+
+def test_an_antipodal_pair_rests_for_every_beta():
+    for beta in (0.0, 1.0, 30.0):
+        run = flock.simulate(SelfAttention(beta=beta), Given([[1.0, 0.0], [-1.0, 0.0]]), t=5.0, frames=3)
+        assert np.array_equal(run.x[-1], run.x[0])
+
+
+def test_one_token_rests():
+    run = flock.simulate(SelfAttention(beta=3.0), Uniform(n=1, d=4), t=5.0, frames=3)
+    assert np.abs(run.x[-1] - run.x[0]).max() < 1e-12
+
+
+def test_tokens_that_coincide_stay_together():
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    x[3] = x[0]
+    run = flock.simulate(SelfAttention(beta=3.0), Given(x), t=5.0, frames=5)
+    assert np.abs(run.x[:, 3] - run.x[:, 0]).max() < 1e-12
+
+
+def test_weight_zero_is_absence():
+    x = np.random.default_rng(0).normal(size=(6, 3))
+    with_ghosts = flock.simulate(SelfAttention(beta=3.0), Given(x, w=[1, 1, 1, 1, 0, 0]), t=5.0, frames=5)
+    alone = flock.simulate(SelfAttention(beta=3.0), Given(x[:4]), t=5.0, frames=5)
+    assert np.abs(with_ghosts.x[:, :4] - alone.x.values).max() < 1e-8
+
+
+def test_a_thousand_dimensions():
+    run = flock.simulate(SelfAttention(beta=1.0), Uniform(n=16, d=1000), t=20.0, frames=5)
+    assert float((run.x[-1] @ run.x[-1].rename(particle="other")).min()) > 1 - 1e-6
+
+
+def test_a_heavy_token_is_a_cluster():
+    """Masses m_a: a token of weight 3/4 acts as three tokens of weight 1/4 at one place."""
+    x = np.array([[1.0, 0.0], [0.3, 0.8]])
+    heavy = flock.simulate(SelfAttention(beta=2.0), Given(x, w=[3, 1]), t=3.0, frames=4)
+    many = flock.simulate(SelfAttention(beta=2.0), Given(x[[0, 0, 0, 1]]), t=3.0, frames=4)
+    assert np.abs(heavy.x.values - many.x.values[:, [0, 3]]).max() < 1e-8
+
+
+def test_blowing_up_is_an_error_that_names_the_remedy():
+    with pytest.raises(flock.SimulationError, match="float64"):
+        flock.simulate(Unnormalised(beta=200.0), Uniform(n=8, d=2), t=1.0, dtype="float32", solver=_layer())
+
+
+def _layer():
+    from tokenflock.solvers import Layer
+
+    return Layer(h=0.1)
