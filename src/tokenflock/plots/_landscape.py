@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.errors import UserError
@@ -32,5 +31,11 @@ def lowest(tale: Story, beta: float, axes: np.ndarray) -> float:
 
 def potential(q: np.ndarray, x: np.ndarray, w: np.ndarray, beta: float) -> np.ndarray:
     """The potential of tokens x (n, d) at points q (..., d): between -1 and 1, and 1 at the place of a consensus."""
-    cosines = q @ x.T
-    return cosines @ w if beta == 0 else logsumexp(beta * cosines, b=w, axis=-1) / beta
+    points, tokens = q.reshape(-1, q.shape[-1]).astype(np.float32), x.astype(np.float32)  # a colour needs no more digits
+    logits = points @ tokens.T
+    if beta == 0:
+        return (logits @ w).reshape(q.shape[:-1])
+    logits *= beta
+    top = logits.max(axis=-1, keepdims=True)
+    total = np.exp(logits - top) @ w.astype(np.float32)
+    return ((top[:, 0] + np.log(total)) / beta).reshape(q.shape[:-1])

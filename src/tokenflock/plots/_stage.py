@@ -91,7 +91,7 @@ class Stage:
         for cursor, dot, curve in zip(self.cursors, self.dots, self.curves):
             cursor.set_xdata([time, time])
             dot.set_data([time], [curve[frame]])
-        self.clock.set_text(self.tale.moment(frame))
+        self.clock.set_text(self.tale.moment(frame, decimals=self.tale.decimals))
         for artist in self.moving:
             self.figure.draw_artist(artist)
         return np.array(self.canvas.buffer_rgba())

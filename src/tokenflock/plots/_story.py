@@ -84,12 +84,19 @@ class Story:
         require(low <= at <= high, "at", f"within [{low:g}, {high:g}]", at)
         return int(np.argmin(np.abs(self.times - at)))
 
-    def moment(self, frame: int, convention: bool = True) -> str:
+    def moment(self, frame: int, convention: bool = True, decimals: int | None = None) -> str:
         """When it is: 't = 3.2 (flow)', 'layer 32, t = 3.2 (layer map)' or 'layer 7'."""
+        time = f"{self.times[frame]:.4g}" if decimals is None else f"{self.times[frame]:.{decimals}f}"
         if self.axis != "time":
             return f"{self.axis} {self.times[frame]:g}"
         layer = f"layer {int(self.result['layer'][frame])}, " if "layer" in self.result.coords else ""
-        return f"{layer}$t$ = {self.times[frame]:.4g}" + (f" ({self.convention})" if convention and self.convention else "")
+        return f"{layer}$t$ = {time}" + (f" ({self.convention})" if convention and self.convention else "")
+
+    @property
+    def decimals(self) -> int:
+        """How many decimals tell neighbouring frames apart, so that a clock keeps its width."""
+        step = np.diff(self.times).min() if self.frames > 1 else 1.0
+        return int(np.clip(np.ceil(-np.log10(step)), 0, 3)) if step > 0 else 0
 
     def measured(self, observable: Observable, frames: np.ndarray | None = None) -> xr.DataArray:
         """An observable at every frame or at chosen ones; taken from the result where it is there already."""

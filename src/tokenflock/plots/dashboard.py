@@ -49,9 +49,7 @@ def _tokens(home: SubFigure, tale: Story, theme: Theme, frames: np.ndarray, clus
     make = CircleView if tale.d == 2 else SphereView
     tail = 0 if tale.d == 2 else max(1, tale.frames // 40)
     note = ""
-    for ax, frame, drawn in zip(
-        np.atleast_1d(home.subplots(1, len(frames))), frames, discs(tale, frames, groups)
-    ):
+    for ax, frame, drawn in zip(np.atleast_1d(home.subplots(1, len(frames))), frames, discs(tale, frames, groups)):
         view = make(ax, tale, theme, groups, tail=tail)
         view.show(int(frame), drawn)
         ax.set_title(tale.moment(int(frame), convention=False), loc="center")

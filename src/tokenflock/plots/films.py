@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ def film(
     path: str | os.PathLike[str],
     *,
     view: ViewName = "auto",
-    fps: int = 30,
+    fps: float = 30,
     seconds: float | None = None,
     size: tuple[int, int] | None = None,
     theme: ThemeName = "light",
@@ -60,29 +61,36 @@ def film(
       progress: called with the share of pictures that are done.
     """
     path = Path(path)
-    suffix = path.suffix.lower()
-    require(suffix in _SIZES, "path", "a .mp4 or .gif", repr(path.name), f"write e.g. {path.with_suffix('.mp4')}")
-    require(fps > 0 and fps <= 120, "fps", "between 1 and 120", fps, "write e.g. fps=30")
-    require(seconds is None or seconds > 0, "seconds", "positive", seconds)
-    require(tail >= 0, "tail", "0 or more", tail)
-    width, height = size or _SIZES[suffix]
-    require(min(width, height) >= 120, "size", "at least 120 pixels each way", size, "write e.g. size=(1280, 720)")
-    writable(path)
+    width, height = _checked(path, fps, seconds, size, tail)
     tale = story(result)
     kind = _kind(view, tale.d)
     count = tale.frames if seconds is None else max(1, round(seconds * fps))
     frames = np.linspace(0, tale.frames - 1, count).round().astype(int)
     with style(theme) as colours:
         stage = Stage(
-            tale, colours, kind, (width + width % 2, height + height % 2), frames,
+            tale, colours, kind, (width, height), frames,
             tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation, spin=spin, clusters_at=clusters_at,
         )  # fmt: skip
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
             part = Path(folder) / path.name
-            write = _write_mp4 if suffix == ".mp4" else _write_gif
+            write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
             write(part, stage, fps, progress or (lambda share: None))
             os.replace(part, path)
     return path
+
+
+def _checked(path: Path, fps: float, seconds: float | None, size: tuple[int, int] | None, tail: int) -> tuple[int, int]:
+    """Refuse what cannot be filmed, before any work is done. Returns the size, made even as H.264 asks."""
+    suffix = path.suffix.lower()
+    require(suffix in _SIZES, "path", "a .mp4 or .gif", repr(path.name), f"write e.g. {path.with_suffix('.mp4')}")
+    most = 120 if suffix == ".mp4" else 50  # browsers slow down a GIF that is faster
+    require(0 < fps <= most, "fps", f"above 0 and at most {most}", fps, "write e.g. fps=30")
+    require(seconds is None or seconds > 0, "seconds", "positive", seconds)
+    require(tail >= 0, "tail", "0 or more", tail)
+    width, height = size or _SIZES[suffix]
+    require(min(width, height) >= 120, "size", "at least 120 pixels each way", size, "write e.g. size=(1280, 720)")
+    writable(path)
+    return width + width % 2, height + height % 2
 
 
 def _kind(view: str, d: int) -> str:
@@ -98,27 +106,35 @@ def _pictures(stage: Stage, progress: Callable[[float], None]) -> Iterator[np.nd
         progress((number + 1) / len(stage.frames))
 
 
-def _write_mp4(path: Path, stage: Stage, fps: int, progress: Callable[[float], None]) -> None:
-    import imageio_ffmpeg
+def _write_mp4(path: Path, stage: Stage, fps: float, progress: Callable[[float], None]) -> None:
+    """Pipe pictures into ffmpeg, which has its own session: Ctrl-C reaches us alone, and we end it."""
+    from imageio_ffmpeg import get_ffmpeg_exe
 
-    options = ["-crf", "18", "-preset", "fast", "-movflags", "+faststart"]
-    writer = imageio_ffmpeg.write_frames(
-        str(path), stage.size, pix_fmt_in="rgba", pix_fmt_out="yuv420p", fps=fps, codec="libx264",
-        quality=None, macro_block_size=2, output_params=options,
-    )  # fmt: skip
-    try:
-        writer.send(None)
-        for picture in _pictures(stage, progress):
-            writer.send(picture)
-    finally:
-        writer.close()
+    source = ["-f", "rawvideo", "-pix_fmt", "rgba", "-s", "{}x{}".format(*stage.size), "-r", f"{fps:g}", "-i", "-"]
+    target = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", "-preset", "fast", "-movflags", "+faststart"]
+    command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *target, str(path)]
+    with open(path.with_suffix(".log"), "w+b") as log:
+        coder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+        try:
+            for picture in _pictures(stage, progress):
+                coder.stdin.write(picture)
+            coder.stdin.close()
+            failed = coder.wait() != 0
+        except BrokenPipeError:
+            failed = True
+        finally:
+            if coder.poll() is None:
+                coder.kill()
+                coder.wait()
+        if failed:
+            log.seek(0)
+            raise UserError(f"ffmpeg could not write the film; is the disk full? It said: {log.read().decode().strip()[-300:]}")
 
 
-def _write_gif(path: Path, stage: Stage, fps: int, progress: Callable[[float], None]) -> None:
+def _write_gif(path: Path, stage: Stage, fps: float, progress: Callable[[float], None]) -> None:
     from PIL import Image
 
-    samples = [stage.picture(number)[..., :3] for number in {0, len(stage.frames) // 2, len(stage.frames) - 1}]
-    palette = Image.fromarray(np.concatenate(samples)).quantize(96, dither=Image.Dither.NONE)
+    palette = _palette(stage)
     clock = np.round(100 * np.arange(len(stage.frames) + 1) / fps)  # a GIF counts in hundredths of a second
 
     def quantised(picture: np.ndarray) -> Image.Image:
@@ -127,3 +143,16 @@ def _write_gif(path: Path, stage: Stage, fps: int, progress: Callable[[float], N
     images = map(quantised, _pictures(stage, progress))
     durations = [int(10 * step) for step in np.diff(clock)]
     next(images).save(path, save_all=True, append_images=images, duration=durations, loop=0, optimize=False)
+
+
+def _palette(stage: Stage) -> Image.Image:
+    """Few colours for a whole film: those of three of its pictures, and surely those of tokens, which are small in them."""
+    from PIL import Image
+
+    samples = [stage.picture(number)[..., :3] for number in (0, len(stage.frames) // 2, len(stage.frames) - 1)]
+    found = Image.fromarray(np.concatenate(samples)).quantize(72, dither=Image.Dither.NONE)
+    sure = to_rgba_array([stage.theme.paper, stage.theme.ink, *stage.theme.palette, stage.theme.neutral])[:, :3]
+    sure = np.concatenate([sure, (sure + sure[0]) / 2, (3 * sure + 7 * to_rgba_array(stage.theme.ball[1])[0, :3]) / 10])
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(found.getpalette()[: 3 * 72] + np.round(255 * sure).astype(int).ravel().tolist())
+    return palette

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -17,6 +19,7 @@ from tokenflock.plots._story import Story, story
 from tokenflock.plots.styles import Theme, canvas, colour_bar, look
 
 _PIXELS = 150  # a side of the image of the ball
+_DUSK = -0.12  # the depth by which a token that goes behind the ball has become faint
 _LIGHT = np.array([-0.45, 0.6, 0.66])  # where the light comes from, seen by the camera: right, up, towards us
 
 
@@ -107,7 +110,7 @@ class SphereView:
         seen, rgba, depth = seen[order], colours(self.theme, drawn.group[order]), seen[order, 2]
         rgba[:, 3] = _presence(depth)
         rim = np.tile([*to_rgb(self.theme.paper), 1.0], (len(rgba), 1))
-        rim[:, 3] = np.where(depth > 0, 0.9, 0.0)
+        rim[:, 3] = np.interp(depth, [_DUSK, 0.0], [0.0, 0.9])
         self.discs.set_offsets(seen[:, :2])
         self.discs.set_sizes(areas(self.ax, drawn.w[order], self.tale.n) * (0.8 + 0.3 * depth))
         self.discs.set_facecolor(rgba)
@@ -142,14 +145,15 @@ def principal_axes(tale: Story) -> tuple[np.ndarray, str]:
     moment = np.einsum("fni,fnj,n->ij", tale.x, tale.x, tale.w, optimize=True) / tale.frames
     values, vectors = np.linalg.eigh(moment)
     share = 100 * values[-3:].sum() / values.sum()
-    return vectors[:, :-4:-1].T, f"first 3 principal axes of $d$ = {tale.d} ({share:.0f} %)"
+    return vectors[:, :-4:-1].T, f"first 3 of {tale.d} principal axes ({share:.0f} %)"
 
 
 def _camera(tale: Story, axes: np.ndarray, azimuth: float | None, elevation: float | None) -> tuple[float, float]:
     """Angles of the camera; unless given, a little beside the place where most tokens end up."""
     mean = axes @ (tale.w @ tale.x[-1])
     left = np.degrees(np.arctan2(mean[1], mean[0])) - 25 if azimuth is None else azimuth
-    above = np.clip(np.degrees(np.arctan2(mean[2], np.hypot(*mean[:2]))) * 0.5 + 15, -40, 50) if elevation is None else elevation
+    height = np.degrees(np.arctan2(mean[2], np.hypot(*mean[:2])))
+    above = np.clip(height / 2 + 15, -40, 50) if elevation is None else elevation
     return float(left), float(above)
 
 
@@ -163,9 +167,10 @@ def _axes_of_view(azimuth: float, elevation: float) -> np.ndarray:
 
 def _presence(depth: np.ndarray) -> np.ndarray:
     """How opaque a token is: fully in front, faint behind the ball."""
-    return np.where(depth >= 0, 1.0, 0.32 + 0.12 * np.maximum(depth, -1))
+    return np.interp(depth, [-1.0, _DUSK, 0.0], [0.34, 0.46, 1.0])
 
 
+@cache
 def _surface() -> np.ndarray:
     """Points of the near side of the ball under each pixel, in the frame of the camera (pixels, pixels, 3)."""
     side = np.linspace(-1, 1, _PIXELS)
@@ -173,6 +178,7 @@ def _surface() -> np.ndarray:
     return np.stack([a, b, np.sqrt(np.maximum(1 - a**2 - b**2, 0))], axis=-1)
 
 
+@cache
 def _lambert() -> np.ndarray:
     """Light on the ball, between 0 and 1; half-Lambert, so that the shade has no edge."""
     return np.clip(0.5 + 0.5 * _surface() @ _LIGHT, 0, 1) ** 1.4

@@ -51,13 +51,13 @@ THEMES = {
         name="light", paper="#ffffff", ink="#1b1f24", soft="#59616b", faint="#c9ced6",
         palette=("#0b559f", "#e0a11b", "#bb4a6b", "#2a9d8f", "#7b5ea7", "#6fb7e6", "#8c5a2b"), neutral="#8b929c",
         ball=("#b4bdca", "#fbfcfd"), shades=("#ffffff", "#cfe3ec", "#7fb3d0", "#2f74ad", "#12356b", "#0a1535"),
-        relief=("#5b6f8c", "#93a6ba", "#c9d2d8", "#efe9d8", "#f6d99a"),
+        relief=("#48617f", "#869cb3", "#c0cbd2", "#efe6cc", "#f5ca70"),
     ),
     "dark": Theme(
         name="dark", paper="#0f1319", ink="#edf0f4", soft="#9aa4b1", faint="#343c48",
         palette=("#5ba7f7", "#f4c04e", "#f0769b", "#45cfb4", "#b89df2", "#b5e1ff", "#d59b69"), neutral="#7d8794",
         ball=("#141a23", "#4a5668"), shades=("#0f1319", "#1d2f4d", "#2f5f95", "#4f9fcf", "#a8dcd9", "#fdf6d8"),
-        relief=("#11161f", "#1f2c42", "#35506f", "#6d7f86", "#c4a560"),
+        relief=("#11161f", "#1f2c42", "#35506f", "#748487", "#dcb862"),
     ),
 }  # fmt: skip
 

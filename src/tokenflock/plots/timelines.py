@@ -62,10 +62,9 @@ def draw_height(ax: Axes, tale: Story, theme: Theme) -> None:
     """The energy (or order parameter) of every frame."""
     height = tale.height()
     ax.plot(tale.times, height.values, color=theme.palette[0], marker="o" if tale.frames == 1 else None)
-    name = height.attrs.get("long_name", height.name)
-    ax.set_ylabel(str(name).replace(" (staircase)", "") if "log" not in str(name) else str(name))
+    ax.set_ylabel(str(height.attrs["long_name"]).replace(" (", "\n("))
     low, high = float(height.min()), float(height.max())
-    if 0 <= low and high <= 1 + 1e-6:
+    if low >= 0 and high <= 1 + 1e-6:
         ax.set_ylim(0, 1.04)
         ax.axhline(1, color=theme.faint, lw=0.7, zorder=0)
     else:
@@ -91,21 +90,26 @@ def draw_counts(ax: Axes, tale: Story, theme: Theme, delta: float) -> None:
 
 
 def chapters(tale: Story, count: int, delta: float = CLUSTER) -> np.ndarray:
-    """Frames that tell a run in a few pictures: the ends, one halfway (in the log of the number of clusters), and amid the
-    longest stages between; where there are too few stages, wherever the gap is widest."""
-    counts = tale.measured(ClusterCount(delta)).values
-    low = np.minimum.accumulate(counts)
-    levels, stays = np.unique(low, return_counts=True)
-    between = (levels > low[-1]) & (levels < low[0])
-    levels, stays = levels[between], stays[between]
-    halfway = np.abs(np.log(levels**2 / (low[0] * low[-1])))
-    longest_first = np.argsort(-stays, kind="stable")
-    wanted = [*levels[halfway.argsort(kind="stable")][:1], *levels[longest_first]]
-    wanted = list(dict.fromkeys(wanted))[: max(0, count - 2)]
-    stages = [np.flatnonzero(low == level) for level in wanted]
-    picked = {0, tale.frames - 1, *(int(stage[len(stage) // 2]) for stage in stages)}
+    """Frames that tell a run in a few pictures, the ends and equal steps of progress between.
+
+    Progress is half the climb of the energy and half the fall of the logarithm of the number of clusters. Where it stands
+    still, the middle of the stage is taken, and where there are too few stages, the middle of the widest gap.
+    """
+    falls = -np.log(np.minimum.accumulate(tale.measured(ClusterCount(delta)).values))
+    progress = (_share(tale.height().values) + _share(falls)) / 2
+    picked = {0, tale.frames - 1}
+    for target in progress[0] + (progress[-1] - progress[0]) * np.arange(1, count - 1) / (count - 1):
+        off = np.abs(progress - target)
+        near = np.flatnonzero(off <= off.min() + 0.01)
+        picked.add(int(near[len(near) // 2]))
     while len(picked) < min(count, tale.frames):
         ends = np.array(sorted(picked))
         gap = int(np.argmax(np.diff(ends)))
         picked.add(int(ends[gap] + ends[gap + 1]) // 2)
     return np.array(sorted(picked))
+
+
+def _share(values: np.ndarray) -> np.ndarray:
+    """Values from 0 at their least to 1 at their greatest."""
+    span = np.ptp(values)
+    return (values - values.min()) / (span if span > 0 else 1)
