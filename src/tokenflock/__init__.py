@@ -12,12 +12,12 @@ Nothing heavy is imported until it is used.
 from importlib import import_module as _import
 
 _HOMES = {
-    "simulate": "trajectory", "flow": "trajectory", "rerun": "trajectory",
+    "simulate": "trajectory", "flow": "trajectory", "rerun": "trajectory", "ensemble": "many", "phase_diagram": "phase",
     "measure": "measuring", "merges": "chronicle", "dwell_times": "chronicle",
     "save": "results", "load": "results", "cite": "citing", "references": "citing",
     "UserError": "errors", "SimulationError": "errors",
 }  # fmt: skip
-_FOLDERS = ("dynamics", "starts", "solvers", "observables", "events", "spaces", "theory", "plots")
+_FOLDERS = ("dynamics", "starts", "solvers", "observables", "events", "spaces", "matrices", "theory", "plots")
 
 __all__ = [*_HOMES, *_FOLDERS]
 __version__ = "0.1.0"

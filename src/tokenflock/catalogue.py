@@ -16,9 +16,9 @@ from typing import Any
 
 from tokenflock.errors import UserError
 
-KINDS = ("dynamics", "starts", "solvers", "observables", "events", "theory")
+KINDS = ("dynamics", "starts", "solvers", "observables", "events", "matrices", "theory")
 _ROOT = Path(__file__).parent
-_ABSTRACT = {"space", "dynamics", "start", "solver", "observable", "event"}  # files that hold a base class
+_ABSTRACT = {"space", "dynamics", "start", "solver", "observable", "event", "matrix"}  # files that hold a base class
 
 
 @dataclass(frozen=True)

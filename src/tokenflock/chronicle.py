@@ -10,7 +10,7 @@ from tokenflock.observables.cluster_labels import ClusterLabels
 
 
 def merges(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None) -> xr.Dataset:
-    """The merges of a trajectory: at which time the number of clusters first fell to each new low.
+    """The merges of a trajectory: at which time (or layer) the number of clusters first fell to each new low.
 
     Clusters are connected components of pairs with cosine at least 1 - delta (or within `radius`). The times are those of
     frames: keep more frames for sharper ones. Returns a Dataset along `merge` with `time`, `before`, `after` (counts) and
@@ -20,9 +20,10 @@ def merges(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None)
     low = np.minimum.accumulate(counts)
     at = np.flatnonzero(np.diff(low) < 0) + 1
     attrs = {"long_name": "merges of clusters", "delta": delta}
+    frame = str(result["x"].dims[0])
     return xr.Dataset(
         {
-            "time": ("merge", result["time"].values[at]),
+            frame: ("merge", _times(result)[at]),
             "before": ("merge", low[at - 1]),
             "after": ("merge", low[at]),
             "largest": ("merge", shares[at]),
@@ -35,7 +36,7 @@ def dwell_times(result: xr.Dataset, delta: float = 1e-3, radius: float | None = 
     """How long a trajectory stayed at each number of clusters, along `clusters`. The last stage is cut off by the run."""
     counts, _ = _counts(result, delta, radius)
     low = np.minimum.accumulate(counts)
-    times = result["time"].values
+    times = _times(result)
     spans = np.append(np.diff(times), 0.0)
     levels = np.unique(low)[::-1]
     dwell = [spans[low == level].sum() for level in levels]
@@ -45,7 +46,13 @@ def dwell_times(result: xr.Dataset, delta: float = 1e-3, radius: float | None = 
 def _counts(result: xr.Dataset, delta: float, radius: float | None) -> tuple[np.ndarray, np.ndarray]:
     """Number of clusters and weight of the largest, at each time."""
     labels = measure(result, ClusterLabels(delta, radius))["cluster_labels"].values
-    w = result["w"].values
+    w = result["w"].values if "w" in result else np.full(labels.shape[1], 1 / labels.shape[1])
     counts = np.array([len(np.unique(row[row >= 0])) for row in labels])
     largest = np.array([np.bincount(row[row >= 0], weights=w[row >= 0]).max() for row in labels])
     return counts, largest
+
+
+def _times(result: xr.Dataset) -> np.ndarray:
+    """The times (or layers) of the frames."""
+    frame = result["x"].dims[0]
+    return result[frame].values if frame in result.coords else np.arange(result.sizes[frame])

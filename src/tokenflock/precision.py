@@ -17,9 +17,12 @@ DTYPES = ("float32", "float64")
 
 @contextmanager
 def precision(dtype: str):
-    """Scope in which JAX may (float64) or may not (float32) use 64-bit numbers."""
+    """Scope in which JAX may (float64) or may not (float32) use 64-bit numbers.
+
+    Matrix products are exact to the precision: a GPU would else round their inputs to ten bits.
+    """
     require(dtype in DTYPES, "dtype", "'float32' or 'float64'", repr(dtype), "write dtype='float64'")
-    with jax.enable_x64(dtype == "float64"):
+    with jax.enable_x64(dtype == "float64"), jax.default_matmul_precision("highest"):
         yield
 
 

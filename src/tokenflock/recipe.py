@@ -10,12 +10,15 @@ import dataclasses
 import enum
 import importlib
 import json
+import platform
 import sys
 import zlib
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
+from tokenflock import __version__
 from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
 
@@ -71,6 +74,17 @@ def rebuild(value: Any) -> Any:
         cls = _find(value["type"])
         return cls(**{key: rebuild(item) for key, item in value.items() if key != "type"})
     return {key: rebuild(item) for key, item in value.items()}
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """What the recipe ran on: this library, Python, and the named packages."""
+    found = {"tokenflock": __version__, "python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
 
 
 def types(value: Any) -> list[type]:

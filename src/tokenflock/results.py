@@ -36,8 +36,8 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
 def writable(path: Path) -> None:
     """Refuse a path that cannot be written, before any work is done."""
     if path.is_dir():
-        raise UserError(f"--out must be a file, got the folder {path}; write e.g. {path / 'run.nc'}")
+        raise UserError(f"{path} is a folder; name a file in it, e.g. {path / 'run.nc'}")
     if not path.parent.is_dir():
         raise UserError(f"the folder {path.parent} does not exist; make it with: mkdir -p {path.parent}")
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise UserError(f"{path} cannot be written; choose another path with --out")
+        raise UserError(f"{path} cannot be written; choose another path")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import version
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +17,11 @@ from tokenflock.events.event import Event
 from tokenflock.measuring import measure
 from tokenflock.observables.observable import Observable
 from tokenflock.precision import cast, precision
+from tokenflock.schedule import schedule
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.euler import Euler
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
-from tokenflock.solvers.solver import FixedStep, Solver
+from tokenflock.solvers.solver import Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 
@@ -67,7 +66,7 @@ def simulate(
     start = start if isinstance(start, Start) else Given(np.asarray(start))
     solver = solver or default_solver(dynamics)
     _check(dynamics, start, solver, t, times, frames)
-    steps, keep = _schedule(solver, t, times, frames)
+    steps, keep = schedule(solver, t, times, frames)
     blocks = []
     with precision(dtype):
         law, x, w, key = prepare(dynamics, start, seed, dtype)
@@ -156,25 +155,6 @@ def _check(dynamics: Dynamics, start: Start, solver: Solver, t: float, times, fr
         require(dynamics.smooth, "solver", f"one of fixed step, since {name} jumps", "Adaptive", "use Euler or Layer")
 
 
-def _schedule(solver: Solver, t: float, times, frames: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """(steps to keep, times to keep); the first is always the start. Steps are None for an adaptive solver."""
-    if not isinstance(solver, FixedStep):
-        keep = np.linspace(0, t, frames) if times is None else np.asarray(times, dtype=float)
-        return None, keep if keep[0] == 0 else np.concatenate([[0.0], keep])
-    h = solver.h
-    if times is None:
-        total = max(1, round(t / h))
-        fits = abs(total * h - t) <= 1e-6 * max(t, h)
-        require(fits, "t", f"a multiple of the step h = {h:g}", t, f"write t={total * h:g}")
-        steps = np.unique(np.round(np.linspace(0, total, min(frames, total + 1))).astype(int))
-    else:
-        exact = np.asarray(times, dtype=float) / h
-        steps = np.unique(np.concatenate([[0], np.round(exact)]).astype(int))
-        fits = bool(np.all(np.abs(exact - np.round(exact)) <= 1e-6 * np.maximum(exact, 1)))
-        require(fits, "times", f"multiples of the step h = {h:g}", times, "choose other times or another step")
-    return steps, steps * h
-
-
 def _blocks(law, solver, x, w, key, steps, keep, until, dtype) -> Iterator[engine.Frames]:
     event = cast(until, dtype)
     if steps is None:
@@ -195,9 +175,7 @@ def _check_finite(block: engine.Frames, dynamics: Dynamics, dtype: str) -> None:
 def _dataset(blocks, w, solver, recipe, until, end: float) -> xr.Dataset:
     times = np.concatenate([block[0] for block in blocks])
     tokens = np.concatenate([block[1] for block in blocks])
-    recipe["versions"] = {name: version(name) for name in ("tokenflock", "jax", "diffrax")} | {
-        "python": platform.python_version()
-    }
+    recipe["versions"] = recipes.versions("jax", "diffrax")
     attrs = {"title": f"tokenflock: {recipe['dynamics']!r}", "convention": solver.convention, "recipe": recipes.dumps(recipe)}
     if until is not None:
         attrs["stopped"] = f"{until!r} at t = {times[-1]:.10g}" if times[-1] < end else f"{until!r} did not happen"

@@ -94,7 +94,7 @@ def test_simplex_is_stationary():
 
 # E4: n = 256, beta = 5, r_0 = 1 at t = 1, 5, 10, 20.
 NORMALISATION = [
-    (PostNorm(5.0), [0.0100193231, 0.9117764300, 0.9999955999, 1.0], 1.0),
+    pytest.param(PostNorm(5.0), [0.0100193231, 0.9117764300, 0.9999955999, 1.0], 1.0, marks=pytest.mark.slow),
     (PreNorm(5.0), [0.0076229833, 0.1537910093, 0.6886033688, 0.9571294732], 13.94064787),
 ]
 
@@ -167,7 +167,7 @@ def test_terminal_exponent_of_pre_and_peri_norm(law, exponent):
     np.testing.assert_allclose(found, -2, atol=0.05)
 
 
-@pytest.mark.parametrize(("n", "printed"), [(100, 0.6379501414), (200, None)])
+@pytest.mark.parametrize(("n", "printed"), [(100, 0.6379501414), pytest.param(400, None, marks=pytest.mark.slow)])
 def test_one_attention_layer_at_critical_scaling(n, printed):
     """E8: at beta = gamma log n the outputs of equiangular tokens have one cosine, known exactly for every n."""
     rho = 0.3

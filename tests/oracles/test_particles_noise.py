@@ -61,12 +61,12 @@ def test_brownian_motion_forgets_at_rate_d_minus_one_over_kappa(d, kappa):
 def one_step_cosine(h, d, kappa):
     """E <x_1, x_0> of one projected step: the mean of (1 + s^2 h chi^2)^{-1/2}, chi^2 with d - 1 degrees of freedom."""
     s2, k = 2 / kappa, d - 1
-    chi = [
-        lambda r: r ** (k - 1) * np.exp(-(r**2) / 2),
-        lambda r: r ** (k - 1) * np.exp(-(r**2) / 2) / np.sqrt(1 + s2 * h * r**2),
-    ]
-    total, weighted = (quad(f, 0, 40)[0] for f in chi)
-    return weighted / total
+
+    def chi(r):
+        return r ** (k - 1) * np.exp(-(r**2) / 2)
+
+    weighted = quad(lambda r: chi(r) / np.sqrt(1 + s2 * h * r**2), 0, 40)[0]
+    return weighted / quad(chi, 0, 40)[0]
 
 
 def test_euler_maruyama_has_weak_order_one():
@@ -90,7 +90,7 @@ def test_euler_maruyama_has_weak_order_one():
 
 
 def test_wind_and_noise_settle_in_the_von_mises_fisher_law():
-    """dX = P_X w dt + sqrt(2/kappa) dW has the stationary density e^{kappa <w, x>}; d = 3: E x_d = coth a - 1/a, a = kappa |w|."""
+    """dX = P_X w dt + sqrt(2/kappa) dW has the stationary density e^{kappa <w, x>}; E x_3 = coth a - 1/a, a = kappa |w|."""
     strength, kappa = 1.2, 2.0
     a = strength * kappa
     z = ends(Noisy(Wind(strength), kappa), poles(3), 0.02, 200)[:, -1]

@@ -18,7 +18,7 @@ from tokenflock.catalogue import Entry, Option, find, slug
 from tokenflock.cli.values import array
 from tokenflock.errors import UserError
 
-_NESTED = {"Dynamics": "dynamics", "MeanField": "dynamics", "Start": "starts"}
+_NESTED = {"Dynamics": "dynamics", "MeanField": "dynamics", "AttentionLaw": "dynamics", "Start": "starts"}
 _ALIASES = {"h": ["--h", "--step"]}
 
 

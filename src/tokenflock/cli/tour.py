@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from tokenflock.cli.console import console, keep_compiled, progress
 from tokenflock.errors import UserError
 
-_INTRO = """[bold]Tokens as particles.[/] n = {n} tokens start at random on the circle and attract each other through self-attention,
+_INTRO = """[bold]Tokens as particles.[/] n = {n} tokens start at random on the circle and attract each other by self-attention,
 
     dx_i/dt = P_x_i ( sum_j softmax_j(beta <x_i, x_j>) x_j ),   beta = {beta:g}.
 

@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy(
     {
         "Dynamics": "tokenflock.dynamics.dynamics",
         "MeanField": "tokenflock.dynamics.dynamics",
+        "AttentionLaw": "tokenflock.dynamics.dynamics",
         "GradientFlow": "tokenflock.dynamics.dynamics",
         "Clock": "tokenflock.dynamics.unnormalised",
         "Activation": "tokenflock.dynamics.neural_ode",

@@ -34,6 +34,11 @@ def multiple_of_identity(*matrices: Matrix) -> bool:
     return all(M is None or (not callable(M) and np.ndim(M) == 0) for M in matrices)
 
 
+def positive_multiple(M: Matrix) -> bool:
+    """Whether a matrix is surely the identity or a positive multiple of it."""
+    return M is None or (isinstance(M, float) and M > 0)
+
+
 def width(*matrices: Matrix) -> int | None:
     """The dimension d that these matrices act on, or None if any will do."""
     shapes = [np.shape(M.values if isinstance(M, Switching) else M) for M in matrices if M is not None]

@@ -10,14 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._kernels import softmax
 from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
-from tokenflock.dynamics.dynamics import MeanField
-from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
+from tokenflock.dynamics.dynamics import AttentionLaw
+from tokenflock.shapes import Array, Points, Rows, Time, Tokens
 from tokenflock.spaces.sphere import normalise
 
 
-class Scheme(MeanField):
+class Scheme(AttentionLaw):
     """theta_j is the direction of token j; A_j = sum_k softmax_k(beta <Q theta_j, K theta_k>) V theta_k."""
 
     cites: ClassVar[tuple[str, ...]] = ("karagodin2025normalization",)
@@ -34,13 +33,11 @@ class Scheme(MeanField):
     def __check_init__(self) -> None:
         check_attention(type(self).__name__, self.Q, self.K, self.V)
 
-    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
-        q, x = normalise(q), normalise(x)
-        return softmax(self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T), w)
+    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
+        return self.beta * (act(self.Q, normalise(q), t) @ act(self.K, normalise(x), t).T)
 
-    def output(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        """A: what attention gives to the points q."""
-        return self.attention(t, q, x, w) @ act(self.V, normalise(x), t)
+    def values(self, t: Time, x: Tokens) -> Tokens:
+        return act(self.V, normalise(x), t)
 
     @property
     def isotropic(self) -> bool:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.dynamics._kernels import softmax
-from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
-from tokenflock.dynamics.dynamics import MeanField
-from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
+from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, positive_multiple, width
+from tokenflock.dynamics.dynamics import AttentionLaw
+from tokenflock.shapes import Array, Points, Rows, Time, Tokens
 
 
-class Attention(MeanField):
+class Attention(AttentionLaw):
     """Attention on the sphere with matrices Q, K, V, constant or moving in time.
 
         dx_i/dt = P_{x_i} ( sum_j A_ij V x_j ),   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i
@@ -42,12 +40,19 @@ class Attention(MeanField):
     def __check_init__(self) -> None:
         check_attention("Attention", self.Q, self.K, self.V)
 
-    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
-        S = self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T)
-        return softmax(S, w) if self.normalised else w * jnp.exp(S)
+    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
+        return self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T)
 
-    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.attention(t, q, x, w) @ act(self.V, x, t)
+    def values(self, t: Time, x: Tokens) -> Tokens:
+        return act(self.V, x, t)
+
+    @property
+    def divides(self) -> bool:
+        return self.normalised
+
+    @property
+    def keeps_cones(self) -> bool:
+        return positive_multiple(self.V)
 
     @property
     def isotropic(self) -> bool:

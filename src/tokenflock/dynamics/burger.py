@@ -7,14 +7,13 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.dynamics._kernels import softmax
-from tokenflock.dynamics.dynamics import GradientFlow, MeanField
+from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Array, Points, Rows, Scalar, Time, Tokens, Weights
 
 
-class Burger(MeanField, GradientFlow):
+class Burger(AttentionLaw, GradientFlow):
     """The flow up or down the energy of a symmetric matrix D (Q^T K = D, V = D or -D).
 
         dx_i/dt = +- P_{x_i} ( sum_j w_j e^{<x_i, D x_j>} D x_j ),   E = sum_ij w_i w_j e^{<x_i, D x_j>}
@@ -47,21 +46,21 @@ class Burger(MeanField, GradientFlow):
                 f"an array of shape {shape}",
             )
 
-    def logits(self, q: Points, x: Tokens) -> Rows:
+    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
         return q @ self.D @ x.T
 
-    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
-        S = self.logits(q, x)
-        return softmax(S, w) if self.normalised else w * jnp.exp(S)
+    def values(self, t: Time, x: Tokens) -> Tokens:
+        return x @ self.D if self.ascend else -x @ self.D
 
-    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return (1.0 if self.ascend else -1.0) * (self.attention(t, q, x, w) @ (x @ self.D))
+    @property
+    def divides(self) -> bool:
+        return self.normalised
 
     def energy(self, x: Tokens, w: Weights) -> Scalar:
-        return w @ jnp.exp(self.logits(x, x)) @ w
+        return w @ jnp.exp(x @ self.D @ x.T) @ w
 
     def metric(self, x: Tokens, w: Weights) -> Weights:
-        return 2 * w * (jnp.exp(self.logits(x, x)) @ w if self.normalised else 1)
+        return 2 * w * (jnp.exp(x @ self.D @ x.T) @ w if self.normalised else 1)
 
     @property
     def ascends(self) -> bool:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.dynamics._kernels import softmax
-from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
+from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, positive_multiple, width
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.shapes import Array, Rows, Time, Tokens, Weights
 
@@ -45,6 +45,10 @@ class Causal(Dynamics):
 
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         return self.attention_matrix(t, x, w) @ act(self.V, x, t)
+
+    @property
+    def keeps_cones(self) -> bool:
+        return positive_multiple(self.V)
 
     @property
     def isotropic(self) -> bool:

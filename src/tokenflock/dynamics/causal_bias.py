@@ -44,5 +44,9 @@ class CausalBias(Dynamics):
         return self.attention_matrix(t, x, w) @ x
 
     @property
+    def keeps_cones(self) -> bool:
+        return True
+
+    @property
     def isotropic(self) -> bool:
         return True

@@ -6,6 +6,7 @@ from abc import abstractmethod
 
 import jax.numpy as jnp
 
+from tokenflock.dynamics._kernels import softmax
 from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
@@ -65,6 +66,13 @@ class Dynamics(Frozen):
         return False
 
     @property
+    def keeps_cones(self) -> bool:
+        """Whether each token moves towards a positive combination of tokens. Then tokens never leave their convex cone, their
+        largest distance never grows once it is below a right angle, and consensus is for ever (Lemma 6.4 of arXiv 2312.10794).
+        """
+        return False
+
+    @property
     def sublayers(self) -> tuple[Dynamics, ...]:
         """The blocks that one Transformer layer applies in turn (attention, then feed-forward)."""
         return (self,)
@@ -108,6 +116,35 @@ class MeanField(Dynamics):
     @property
     def exchangeable(self) -> bool:
         return True
+
+
+class AttentionLaw(MeanField):
+    """A mean-field law made of logits and values:
+
+        X[mu](q) = sum_j A_j(q) values_j,   A_j(q) = w_j e^{logits_j(q)} / Z(q)   (without Z where not `normalised`)
+
+    A member writes `logits` and `values`. Engines that never form the matrix A use the same two.
+    """
+
+    @abstractmethod
+    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
+        """log of the unnormalised attention of points q to tokens x."""
+
+    @abstractmethod
+    def values(self, t: Time, x: Tokens) -> Tokens:
+        """What a token says to those who listen."""
+
+    @property
+    def divides(self) -> bool:
+        """Whether attention is divided by its partition function."""
+        return True
+
+    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
+        S = self.logits(t, q, x)
+        return softmax(S, w) if self.divides else w * jnp.exp(S)
+
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        return self.attention(t, q, x, w) @ self.values(t, x)
 
 
 class GradientFlow(Dynamics):

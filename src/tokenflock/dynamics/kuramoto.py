@@ -33,7 +33,7 @@ class Kuramoto(Dynamics):
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         turned = jnp.stack([-x[:, 1], x[:, 0]], axis=-1)
         omega = self.omega if jnp.ndim(self.omega) == 0 else jnp.asarray(self.omega)[:, None]
-        return self.coupling * (w @ x) + omega * turned
+        return self.coupling * jnp.sum(w[:, None] * x, axis=0) + omega * turned
 
     @property
     def exchangeable(self) -> bool:

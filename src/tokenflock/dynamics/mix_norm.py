@@ -13,7 +13,7 @@ from tokenflock.spaces.sphere import normalise
 class MixNorm(Scheme):
     """Mix-LN: Post-LN up to time tau, Pre-LN after it.
 
-        dy_j/dt = P_{theta_j} A_j for t <= tau (radius fixed),   dy_j/dt = A_j for t > tau
+        dy_j/dt = r_j P_{theta_j} A_j for t < tau (the radius stays),   dy_j/dt = A_j for t >= tau
 
     Source: arXiv 2510.22026.
 
@@ -29,5 +29,6 @@ class MixNorm(Scheme):
         return Euclidean()
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        A = self.output(t, q, x, w)
-        return jnp.where(t <= self.tau, Sphere().tangent(normalise(q), A), A)
+        A = super().field(t, q, x, w)
+        length = jnp.sqrt(jnp.sum(q * q, axis=-1, keepdims=True))
+        return jnp.where(t < self.tau, length * Sphere().tangent(normalise(q), A), A)

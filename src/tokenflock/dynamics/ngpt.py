@@ -22,4 +22,4 @@ class NGPT(Scheme):
     "gain of a layer"
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.alpha * normalise(self.output(t, q, x, w))
+        return self.alpha * normalise(super().field(t, q, x, w))

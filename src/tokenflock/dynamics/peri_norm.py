@@ -24,4 +24,4 @@ class PeriNorm(Scheme):
         return Euclidean()
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return normalise(self.output(t, q, x, w))
+        return normalise(super().field(t, q, x, w))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tokenflock.dynamics._schemes import Scheme
-from tokenflock.shapes import Points, Time, Tokens, Weights
 
 
 class PostNorm(Scheme):
@@ -16,6 +15,3 @@ class PostNorm(Scheme):
     >>> PostNorm(beta=5.0).space
     Sphere()
     """
-
-    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.output(t, q, x, w)

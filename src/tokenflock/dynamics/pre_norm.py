@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tokenflock.dynamics._schemes import Scheme
-from tokenflock.shapes import Points, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
 
 
@@ -21,6 +20,3 @@ class PreNorm(Scheme):
     @property
     def space(self) -> Space:
         return Euclidean()
-
-    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.output(t, q, x, w)

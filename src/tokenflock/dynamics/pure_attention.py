@@ -6,14 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._kernels import softmax
 from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
-from tokenflock.dynamics.dynamics import MeanField
-from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
+from tokenflock.dynamics.dynamics import AttentionLaw
+from tokenflock.shapes import Array, Points, Rows, Time, Tokens
 from tokenflock.spaces import Euclidean, Space
 
 
-class PureAttention(MeanField):
+class PureAttention(AttentionLaw):
     """Pure attention on R^d: no projection, so tokens may run to infinity.
 
         dx_i/dt = sum_j A_ij V x_j,   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i
@@ -42,11 +41,11 @@ class PureAttention(MeanField):
     def space(self) -> Space:
         return Euclidean()
 
-    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
-        return softmax(self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T), w)
+    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
+        return self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T)
 
-    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.attention(t, q, x, w) @ act(self.V, x, t)
+    def values(self, t: Time, x: Tokens) -> Tokens:
+        return act(self.V, x, t)
 
     @property
     def isotropic(self) -> bool:

@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from tokenflock.dynamics._kernels import interaction_energy, softmax
-from tokenflock.dynamics.dynamics import GradientFlow, MeanField
+from tokenflock.dynamics._kernels import interaction_energy
+from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 
 
-class SelfAttention(MeanField, GradientFlow):
+class SelfAttention(AttentionLaw, GradientFlow):
     """Self-attention on the sphere (SA), Q = K = I and V = I or -I.
 
         dx_i/dt = P_{x_i} ( Z_i^{-1} sum_j w_j e^{beta <x_i, x_j>} x_j ),   Z_i = sum_k w_k e^{beta <x_i, x_k>}
@@ -40,15 +40,11 @@ class SelfAttention(MeanField, GradientFlow):
         if concrete(self.beta):
             require(math.isfinite(self.beta), "beta", "a finite number", self.beta, "write e.g. beta=4.0")
 
-    @property
-    def sign(self) -> float:
-        return -1.0 if self.repulsive else 1.0
+    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
+        return self.beta * (q @ x.T)
 
-    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
-        return softmax(self.beta * (q @ x.T), w)
-
-    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.sign * (self.attention(t, q, x, w) @ x)
+    def values(self, t: Time, x: Tokens) -> Tokens:
+        return -x if self.repulsive else x
 
     def energy(self, x: Tokens, w: Weights) -> Scalar:
         return interaction_energy(x @ x.T, w, self.beta)
@@ -58,6 +54,10 @@ class SelfAttention(MeanField, GradientFlow):
 
     @property
     def ascends(self) -> bool:
+        return not self.repulsive
+
+    @property
+    def keeps_cones(self) -> bool:
         return not self.repulsive
 
     @property

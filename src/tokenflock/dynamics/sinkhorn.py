@@ -19,8 +19,8 @@ class Sinkhorn(MeanField, GradientFlow):
         dx_i/dt = P_{x_i} ( sum_j w_j u_i e^{beta <x_i, x_j>} u_j x_j ),   sum_j w_j u_i e^{beta <x_i, x_j>} u_j = 1
 
     A Wasserstein gradient flow: it climbs E = -beta^{-1} sum_i w_i log u_i, a multiple of the entropic transport cost of mu
-    to itself. The scaling u = e^f is found by f <- (f - log sum_j w_j e^{beta <x_i, x_j> + f_j}) / 2, whose error at least halves
-    in each round near the fixed point. Source: Remark 3.5 of arXiv 2312.10794 and arXiv 2110.11773.
+    to itself. The scaling u = e^f is found by f <- (f - log sum_j w_j e^{beta <x_i, x_j> + f_j}) / 2, whose error at least
+    halves in each round near the fixed point. Source: Remark 3.5 of arXiv 2312.10794 and arXiv 2110.11773.
 
     >>> Sinkhorn(beta=2.0).rounds
     60
@@ -63,6 +63,10 @@ class Sinkhorn(MeanField, GradientFlow):
 
     @property
     def ascends(self) -> bool:
+        return not self.repulsive
+
+    @property
+    def keeps_cones(self) -> bool:
         return not self.repulsive
 
     @property

@@ -20,4 +20,4 @@ class SqrtNorm(Scheme):
     """
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.output(t, q, x, w) / jnp.sqrt(t + 1)
+        return super().field(t, q, x, w) / jnp.sqrt(t + 1)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from tokenflock.dynamics._kernels import interaction_energy
-from tokenflock.dynamics.dynamics import GradientFlow, MeanField
+from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
@@ -22,7 +22,7 @@ class Clock(enum.Enum):
     PEAK = "peak"  # weights e^{beta (<x, y> - 1)}, at most one: arXiv 2410.06833
 
 
-class Unnormalised(MeanField, GradientFlow):
+class Unnormalised(AttentionLaw, GradientFlow):
     """Unnormalised self-attention on the sphere (USA), in either of its two clocks.
 
         dx_i/dt = P_{x_i} ( sum_j w_j e^{beta <x_i, x_j>} x_j )                (clock PAPER)
@@ -57,19 +57,19 @@ class Unnormalised(MeanField, GradientFlow):
                 "use clock 'peak'",
             )
 
-    @property
-    def sign(self) -> float:
-        return -1.0 if self.repulsive else 1.0
+    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
+        return self.beta * (q @ x.T - self.shift)
 
-    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
-        return w * jnp.exp(self.beta * (q @ x.T - self.shift))
+    def values(self, t: Time, x: Tokens) -> Tokens:
+        return -x if self.repulsive else x
+
+    @property
+    def divides(self) -> bool:
+        return False
 
     @property
     def shift(self) -> float:
         return 1.0 if self.clock is Clock.PEAK else 0.0
-
-    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.sign * (self.attention(t, q, x, w) @ x)
 
     def energy(self, x: Tokens, w: Weights) -> Scalar:
         return interaction_energy(x @ x.T, w, self.beta)
@@ -79,6 +79,10 @@ class Unnormalised(MeanField, GradientFlow):
 
     @property
     def ascends(self) -> bool:
+        return not self.repulsive
+
+    @property
+    def keeps_cones(self) -> bool:
         return not self.repulsive
 
     @property

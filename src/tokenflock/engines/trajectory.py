@@ -131,7 +131,7 @@ def adaptive(
         block = times[first : first + size]
         padded = np.pad(block, (0, size - len(block)), mode="edge")
         begin = jnp.asarray(times[first - 1], x.dtype)
-        solution = _adaptive_block(law, solver, x, w, begin, jnp.asarray(padded, x.dtype), until, limits, 0)
+        solution = _adaptive_block(law, _method(solver), x, w, begin, jnp.asarray(padded, x.dtype), until, limits, 0)
         over = solution.result == diffrax.RESULTS.event_occurred
         _check(solution, solver, block, over)
         frames = np.asarray(law.space.project(solution.ys[0]))[: len(block)]
@@ -151,9 +151,14 @@ def interpolant(
     """The whole trajectory on [0, t] as a function of time (dense output)."""
     limits = jnp.asarray(tolerances, x.dtype)
     end = jnp.asarray([t], x.dtype)
-    solution = _adaptive_block(law, solver, x, w, jnp.zeros((), x.dtype), end, None, limits, max_steps)
+    solution = _adaptive_block(law, _method(solver), x, w, jnp.zeros((), x.dtype), end, None, limits, max_steps)
     _check(solution, solver, np.array([t]), False)
     return lambda times: law.space.project(jax.vmap(solution.evaluate)(times))
+
+
+def _method(solver: Adaptive) -> Adaptive:
+    """The solver without its tolerances, which are passed as numbers so that other ones compile nothing anew."""
+    return Adaptive(method=solver.method, max_steps=solver.max_steps)
 
 
 def _check(solution: diffrax.Solution, solver: Adaptive, block: np.ndarray, over: bool) -> None:

@@ -18,7 +18,8 @@ def adjacent(x: Tokens, w: Weights, delta: float, radius: float | None) -> Bool[
     else:
         square = jnp.sum(x * x, axis=-1)
         close = square[:, None] + square - 2 * (x @ x.T) <= radius**2
-    return close & jnp.outer(w > 0, w > 0)
+    itself = jnp.arange(w.shape[0])[:, None] == jnp.arange(w.shape[0])
+    return (close | itself) & jnp.outer(w > 0, w > 0)
 
 
 def components(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
@@ -28,8 +29,9 @@ def components(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
     tokens, and the same code runs on a chip that has matrix products and little else.
     """
     n = near.shape[0]
-    reach = (near | (jnp.eye(n, dtype=bool) & jnp.diag(near)[:, None])).astype(jnp.float32)
+    reach = near.astype(jnp.float32)
     for _ in range(math.ceil(math.log2(max(n, 2)))):
         reach = (reach @ reach > 0).astype(jnp.float32)
-    first = jnp.argmax(reach > 0, axis=1)
-    return jnp.where(jnp.any(reach > 0, axis=1), first, -1)
+    order = jnp.arange(n)
+    first = jnp.min(jnp.where(reach > 0, order, n), axis=1)
+    return jnp.where(first < n, first, -1)

@@ -25,6 +25,10 @@ class ClusterCount(Observable):
     radius: float | None = None
     "join by distance in R^d instead"
 
+    @property
+    def rests_within(self) -> float | None:
+        return self.delta if self.radius is None else None
+
     def measure(self, x: Tokens, w: Weights) -> Array:
         labels = components(adjacent(x, w, self.delta, self.radius))
         return jnp.sum(labels == jnp.arange(w.shape[0]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,6 +17,8 @@ class ConeMargin(Observable):
 
     Source: Lemma 6.4 of arXiv 2312.10794. The axis is e_d unless given.
     """
+
+    isotropic: ClassVar[bool] = False
 
     axis: Array | None = None
     "a direction, (d,)"

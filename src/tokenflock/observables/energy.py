@@ -39,11 +39,16 @@ class Convention(enum.Enum):
             "normalisation": pairs,
         }[self.value]
 
+    @property
+    def halves(self) -> bool:
+        """Whether it has the factor 1/(2 beta); at beta = 0 its limit without the constant 1/(2 beta) is meant."""
+        return self.value in ("paper", "sum", "metastable")
+
     def sign(self, beta: Scalar) -> Scalar:
         """Its sign: the energies with 1/(2 beta) change sign with beta, and one is minimised."""
         if self is Convention.NORMALISATION:
             return -jnp.ones_like(beta)
-        return jnp.sign(beta) if self.value in ("paper", "sum", "metastable") else jnp.ones_like(beta)
+        return jnp.sign(beta) if self.halves else jnp.ones_like(beta)
 
 
 class Energy(Observable):
@@ -88,6 +93,11 @@ class Energy(Observable):
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
         beta = jnp.asarray(needed(self.beta, self, "beta"), x.dtype)
-        S = beta * (x @ x.T if self.D is None else x @ self.D @ x.T)
-        logs = self.convention.log_factor(beta, w) + log_sum_exp(log_sum_exp(S, w)[None], w)[0]
-        return logs if self.log else self.convention.sign(beta) * jnp.exp(logs)
+        G = x @ x.T if self.D is None else x @ self.D @ x.T
+        flat = (beta == 0) & self.convention.halves
+        safe = jnp.where(flat, 1, beta)
+        logs = self.convention.log_factor(safe, w) + log_sum_exp(log_sum_exp(safe * G, w)[None], w)[0]
+        limit = jnp.sum(0.5 * jnp.outer(w, w) * G) * (jnp.sum(w > 0) ** 2 if self.convention is Convention.SUM else 1)
+        if self.log:
+            return jnp.where(flat, jnp.log(jnp.abs(limit)), logs)
+        return jnp.where(flat, limit, self.convention.sign(safe) * jnp.exp(logs))

@@ -23,6 +23,7 @@ class Observable(Frozen):
     """
 
     dims: ClassVar[tuple[str, ...]] = ()
+    isotropic: ClassVar[bool] = True  # blind to rotations of all tokens at once
     unit: ClassVar[str] = ""
 
     @abstractmethod
@@ -44,6 +45,11 @@ class Observable(Frozen):
     def bind(self, dynamics: Dynamics) -> Observable:
         """This observable with what it lacks taken from the dynamics that ran."""
         return self
+
+    @property
+    def rests_within(self) -> float | None:
+        """The delta such that its value is final once all cosines are at least 1 - delta for ever; None if there is none."""
+        return None
 
     def coords(self) -> dict[str, Any]:
         """Coordinates of its own axes."""

@@ -18,5 +18,5 @@ class OrderParameter(Observable):
     """
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
-        mean = w @ normalise(x)
+        mean = jnp.sum(w[:, None] * normalise(x), axis=0)
         return jnp.sqrt(jnp.sum(mean * mean))

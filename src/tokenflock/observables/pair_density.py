@@ -28,6 +28,10 @@ class PairDensity(Observable):
         if concrete(self.delta):
             require(0 < self.delta < 2, "delta", "between 0 and 2", self.delta, "write e.g. delta=1e-3")
 
+    @property
+    def rests_within(self) -> float | None:
+        return self.delta
+
     def measure(self, x: Tokens, w: Weights) -> Scalar:
         pairs = counted_pairs(w)
         met = jnp.sum(pairs * (cosines(x) >= 1 - self.delta))

@@ -37,7 +37,7 @@ class Stage:
         spin: float,
         clusters_at: float | None,
     ) -> None:
-        self.tale, self.size, self.frames, self.spin = tale, size, frames, spin
+        self.tale, self.theme, self.size, self.frames, self.spin = tale, theme, size, frames, spin
         dpi = min(size) / _INCHES
         self.figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
         self.canvas = FigureCanvasAgg(self.figure)

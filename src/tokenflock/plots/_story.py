@@ -63,7 +63,7 @@ class Story:
             return str(self.result.attrs.get("title", "Tokens"))
         base = getattr(self.law, "base", None)
         name = slug(type(self.law).__name__).capitalize() + (f" {slug(type(base).__name__)}" if base is not None else "")
-        return name if self.beta is None else rf"{name}, $\beta$ = {self.beta:.4g}"
+        return name if self.beta is None else rf"{name}, $\beta$ = ${self.beta:.6g}$"
 
     @property
     def convention(self) -> str:
@@ -95,8 +95,7 @@ class Story:
     @property
     def decimals(self) -> int:
         """How many decimals tell neighbouring frames apart, so that a clock keeps its width."""
-        step = np.diff(self.times).min() if self.frames > 1 else 1.0
-        return int(np.clip(np.ceil(-np.log10(step)), 0, 3)) if step > 0 else 0
+        return next((count for count in range(3) if np.allclose(self.times, np.round(self.times, count), rtol=0, atol=1e-6)), 3)
 
     def measured(self, observable: Observable, frames: np.ndarray | None = None) -> xr.DataArray:
         """An observable at every frame or at chosen ones; taken from the result where it is there already."""

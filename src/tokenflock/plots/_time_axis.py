@@ -20,7 +20,9 @@ def time_axis(ax: Axes, tale: Story, log_time: bool = False, label: bool = True)
         ax.set_xlim(positive[0], positive[-1])
     elif times[-1] > times[0]:
         ax.set_xlim(times[0], times[-1])
-    if not log_time and tale.axis != "time":
+    else:
+        ax.set_xticks(times)
+    if not log_time and tale.axis != "time" and tale.frames > 1:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if label:
         ax.set_xlabel(tale.label)

@@ -75,13 +75,13 @@ class CircleView:
 
     def _furnish(self) -> None:
         """The circle itself and its four angles."""
-        ax, reach = self.ax, 1.27 if self.beta is None else 1.62
+        ax, reach = self.ax, 1.3 if self.beta is None else 1.62
         ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         ax.axis("off")
         ax.add_patch(Circle((0, 0), 1, fill=False, ec=self.theme.soft, lw=0.7, zorder=1.5))
         for text, share in _ANGLES.items():
             out = np.array([np.cos(share * np.pi), np.sin(share * np.pi)])
-            radius = 1.17 if self.beta is None else 0.84
+            radius = 1.2 if self.beta is None else 0.84
             ax.text(*(radius * out), text, ha="center", va="center", color=self.theme.soft, fontsize="small")
             ax.plot(*np.outer(out, [0.985, 1.015]), color=self.theme.soft, lw=0.7, zorder=1.5)
 

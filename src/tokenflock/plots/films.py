@@ -7,16 +7,20 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import xarray as xr
+from matplotlib.colors import to_rgba_array
 
 from tokenflock.errors import UserError, require
 from tokenflock.plots._stage import Stage
 from tokenflock.plots._story import story
 from tokenflock.plots.styles import ThemeName, style
 from tokenflock.results import writable
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 ViewName = Literal["auto", "circle", "sphere"]
 _SIZES = {".mp4": (1280, 720), ".gif": (640, 360)}
@@ -54,8 +58,7 @@ def film(
       theme: 'light' or 'dark'.
       landscape: draw the potential of the tokens.
       tail: how many earlier frames to draw behind each token.
-      azimuth: of the camera, in degrees (sphere).
-      elevation: of the camera, in degrees (sphere).
+      azimuth, elevation: of the camera, in degrees (sphere).
       spin: degrees by which the camera turns during the film (sphere).
       clusters_at: the time whose clusters give the colours; the last unless given (see `trajectories`).
       progress: called with the share of pictures that are done.
@@ -71,11 +74,7 @@ def film(
             tale, colours, kind, (width, height), frames,
             tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation, spin=spin, clusters_at=clusters_at,
         )  # fmt: skip
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
-            part = Path(folder) / path.name
-            write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
-            write(part, stage, fps, progress or (lambda share: None))
-            os.replace(part, path)
+        _write(path, stage, fps, progress or (lambda share: None))
     return path
 
 
@@ -98,6 +97,15 @@ def _kind(view: str, d: int) -> str:
     if d < 2:
         raise UserError(f"film needs d >= 2, got d = {d}; use timeline")
     return view if view != "auto" else "circle" if d == 2 else "sphere"
+
+
+def _write(path: Path, stage: Stage, fps: float, progress: Callable[[float], None]) -> None:
+    """Write beside the path, then move into place."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
+        part = Path(folder) / path.name
+        write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
+        write(part, stage, fps, progress)
+        os.replace(part, path)
 
 
 def _pictures(stage: Stage, progress: Callable[[float], None]) -> Iterator[np.ndarray]:
@@ -153,6 +161,9 @@ def _palette(stage: Stage) -> Image.Image:
     found = Image.fromarray(np.concatenate(samples)).quantize(72, dither=Image.Dither.NONE)
     sure = to_rgba_array([stage.theme.paper, stage.theme.ink, *stage.theme.palette, stage.theme.neutral])[:, :3]
     sure = np.concatenate([sure, (sure + sure[0]) / 2, (3 * sure + 7 * to_rgba_array(stage.theme.ball[1])[0, :3]) / 10])
+    sure = np.round(255 * sure).astype(int)
+    colours = np.concatenate([np.array(found.getpalette()[: 3 * 72]).reshape(-1, 3), sure])
+    colours[np.abs(colours - sure[0]).max(axis=1) <= 6] = sure[0]  # near misses of the paper would tint it
     palette = Image.new("P", (1, 1))
-    palette.putpalette(found.getpalette()[: 3 * 72] + np.round(255 * sure).astype(int).ravel().tolist())
+    palette.putpalette(colours.ravel().tolist())
     return palette

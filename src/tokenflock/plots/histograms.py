@@ -97,4 +97,13 @@ def _ridge(ax: Axes, base: int, moment: str, share: np.ndarray, theme: Theme) ->
 
 def _note_single(ax: Axes, tale: Story, theme: Theme) -> None:
     if tale.n == 1:
-        ax.text(0.5, 0.5, "one token: no pairs", transform=ax.transAxes, ha="center", va="center", color=theme.soft)
+        ax.text(
+            0.5,
+            0.5,
+            "one token: no pairs",
+            transform=ax.transAxes,
+            ha="center",
+            va="center",
+            color=theme.soft,
+            bbox={"fc": theme.paper, "ec": "none"},
+        )

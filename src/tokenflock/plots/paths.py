@@ -70,5 +70,5 @@ def _angles(x: np.ndarray) -> np.ndarray:
     last = np.sort(np.mod(angle[-1], 2 * np.pi))
     gaps = np.diff(last, prepend=last[-1] - 2 * np.pi)
     cut = last[np.argmax(gaps)] - gaps.max() / 2
-    turns = np.floor((angle[-1] - cut) / (2 * np.pi))
-    return angle - 2 * np.pi * (turns + (cut > np.pi))
+    angle -= 2 * np.pi * np.floor((angle[-1] - cut) / (2 * np.pi))
+    return angle - 2 * np.pi * np.round(angle[-1].mean() / (2 * np.pi))

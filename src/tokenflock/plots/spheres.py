@@ -18,7 +18,7 @@ from tokenflock.plots._landscape import LABEL, lowest, potential, steepness
 from tokenflock.plots._story import Story, story
 from tokenflock.plots.styles import Theme, canvas, colour_bar, look
 
-_PIXELS = 150  # a side of the image of the ball
+_PIXELS = 110  # a side of the image of the ball
 _DUSK = -0.12  # the depth by which a token that goes behind the ball has become faint
 _LIGHT = np.array([-0.45, 0.6, 0.66])  # where the light comes from, seen by the camera: right, up, towards us
 
@@ -83,7 +83,7 @@ class SphereView:
             raise UserError(f"sphere needs d >= 3, got d = {tale.d}; use circle")
         self.ax, self.tale, self.theme, self.tail = ax, tale, theme, tail
         self.beta = steepness(tale) if landscape else None
-        self.rgba = colours(theme, groups)
+        self.rgba, self.terrain = colours(theme, groups), theme.terrain
         self.axes, self.note = principal_axes(tale)
         self.floor = min(lowest(tale, self.beta, self.axes), 0.95) if landscape else 0.0
         self.azimuth, self.elevation = _camera(tale, self.axes, azimuth, elevation)
@@ -134,8 +134,9 @@ class SphereView:
 
     def _show_landscape(self, frame: int, camera: np.ndarray) -> None:
         height = potential(_surface() @ camera, self.tale.x[frame] @ self.axes.T, self.tale.w, self.beta)
-        rgb = self.theme.terrain((height - self.floor) / (1 - self.floor))[..., :3]
-        self.ball.set_data(rgb * (0.7 + 0.3 * _lambert())[..., None])
+        rgba = self.terrain((height - self.floor) / (1 - self.floor))
+        rgba[..., :3] *= (0.7 + 0.3 * _lambert())[..., None]
+        self.ball.set_data((255 * rgba).astype(np.uint8))
 
 
 def principal_axes(tale: Story) -> tuple[np.ndarray, str]:

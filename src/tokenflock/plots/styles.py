@@ -55,7 +55,7 @@ THEMES = {
     ),
     "dark": Theme(
         name="dark", paper="#0f1319", ink="#edf0f4", soft="#9aa4b1", faint="#343c48",
-        palette=("#5ba7f7", "#f4c04e", "#f0769b", "#45cfb4", "#b89df2", "#b5e1ff", "#d59b69"), neutral="#7d8794",
+        palette=("#5ba7f7", "#f4c04e", "#d94f78", "#45cfb4", "#b89df2", "#b5e1ff", "#d59b69"), neutral="#7d8794",
         ball=("#141a23", "#4a5668"), shades=("#0f1319", "#1d2f4d", "#2f5f95", "#4f9fcf", "#a8dcd9", "#fdf6d8"),
         relief=("#11161f", "#1f2c42", "#35506f", "#748487", "#dcb862"),
     ),

@@ -48,8 +48,7 @@ def timeline(
         for ax in (above, below):
             ax.vlines(merged, 0, _MARGIN, transform=ax.get_xaxis_transform(), color=theme.palette[2], lw=0.9, label="merges")
         if len(merged):
-            note = {"ha": "right", "va": "bottom", "fontsize": "small", "color": theme.palette[2]}
-            above.text(0.995, _MARGIN + 0.02, "ticks: merges", transform=above.transAxes, **note)
+            above.set_title("ticks: merges", loc="right", fontsize="small", color=theme.palette[2])
         time_axis(above, tale, log_time, label=False)
         time_axis(below, tale, log_time)
         if title:

@@ -14,7 +14,7 @@ from tokenflock.starts.start import Start, check_counts
 class Polygon(Start):
     """The regular n-gon on the circle, with a small random turn of each token on request.
 
-    A critical point of every energy on the circle; its eigenvalues are `theory.polygon_eigenvalues`.
+    A critical point of every energy on the circle; its eigenvalues are `theory.polygon_eigenvalue`.
 
     >>> Polygon(n=6).shape
     (6, 2)

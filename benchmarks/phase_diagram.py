@@ -1,0 +1,164 @@
+"""Phase diagrams: our engines against the plain loop of the field, in one run on one device.
+
+    python benchmarks/phase_diagram.py                 # this machine: CPU, or the GPU if there is one
+    python benchmarks/phase_diagram.py --betas 9 --repeats 256 --d 2,8,32
+
+The baseline is what the published script does: one value of beta at a time, float64, a Python loop of batched products with
+softmax and normalise, statistics at 200 times, in torch on the same device. It runs a few betas and is scaled to all of them
+(its cost is linear in them). Ours runs everything, the drawing of the tokens included. The best of several is taken for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import torch
+
+import tokenflock as flock
+from tokenflock.dynamics import Attention, SelfAttention
+from tokenflock.matrices import Ginibre, RandomMatrices, Value
+from tokenflock.solvers import Layer
+from tokenflock.starts import Uniform
+
+N, H, DELTA = 32, 0.1, 1e-3
+
+
+def best(work, times: int) -> float:
+    """The least wall-clock time of several runs, after one to warm up."""
+    work()
+    found = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - began)
+    return min(found)
+
+
+def baseline(d: int, beta: float, repeats: int, steps: int, device: str) -> list[float]:
+    """The plain loop: pair density at 200 times for one beta."""
+    x = torch.nn.functional.normalize(torch.randn(repeats, N, d, dtype=torch.float64, device=device), dim=-1)
+    looks = set(np.linspace(0, steps, 200).round().astype(int).tolist())
+    other = ~torch.eye(N, dtype=torch.bool, device=device)
+    found = []
+    for step in range(steps + 1):
+        G = x @ x.transpose(1, 2)
+        if step in looks:
+            found.append((G[:, other] > 1 - DELTA).double().mean().item())
+        x = torch.nn.functional.normalize(x + H * (torch.softmax(beta * G, dim=-1) @ x), dim=-1)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return found
+
+
+def ours(d: int, betas: np.ndarray, repeats: int, steps: int, **options):
+    when = {"t": steps * H, "frames": 200, "solver": Layer(h=H)}
+    return flock.ensemble(SelfAttention(), Uniform(n=N, d=d), over={"beta": betas}, repeats=repeats, **when, **options)
+
+
+def general(d: int, betas: np.ndarray, repeats: int, steps: int):
+    """A general V: no rotation is possible, every system has its own matrices."""
+    return flock.ensemble(
+        Attention(), Uniform(n=N, d=d), over={"beta": betas}, repeats=repeats, t=steps * H, frames=200, solver=Layer(h=H),
+        matrices=RandomMatrices(kernel=Ginibre(), value=Value.WISHART),
+    )  # fmt: skip
+
+
+def ceilings(device: str) -> dict[str, float]:
+    """What this device can do, measured: exponentials a second, single-precision products a second, bytes a second."""
+    big = torch.rand(1 << 26, device=device)
+    side = 8192 if device == "cuda" else 2048
+    a = torch.rand(side, side, device=device)
+
+    def timed(work, count):
+        def synchronised():
+            work()
+            if device == "cuda":
+                torch.cuda.synchronize()
+
+        return count / best(synchronised, 5)
+
+    torch.backends.cuda.matmul.allow_tf32 = True
+    return {
+        "exponentials": timed(lambda: torch.exp_(big.mul_(0.1)), big.numel()),
+        "flops": timed(lambda: a @ a, 2 * side**3),
+        "bytes": timed(lambda: big.clone(), 8 * big.numel()),
+    }
+
+
+def report(d: int, label: str, seconds: float, base: float, total: int, engine: str, limits: dict[str, float]) -> dict:
+    """One row: ratio, rate, and the share of the binding limit."""
+    wide = min(d, N) if label == "isotropic" else d
+    pairs = N * (N - 1) / 2 if engine.startswith("lanes") else N * N
+    need = {"exponentials": pairs, "flops": 4.0 * N * N * wide + (0 if label == "isotropic" else 4.0 * N * wide * wide)}
+    shares = {name: need[name] * total / seconds / limits[name] for name in need}
+    binding = max(shares, key=shares.get)
+    row = {
+        "d": d, "law": label, "seconds": seconds, "baseline_seconds": base, "ratio": base / seconds,
+        "system_steps_per_second": total / seconds, "engine": engine.partition(":")[0], "limit": binding,
+        "share": shares[binding],
+    }  # fmt: skip
+    print(
+        f"d = {d:<5} {label:<10} {seconds:9.3f} s   baseline {base:9.1f} s   ratio {row['ratio']:7.1f}   "
+        f"{row['system_steps_per_second']:.3g} system-steps/s   {100 * row['share']:.0f} % of the limit by {binding}   {row['engine']}",
+        flush=True,
+    )
+    return row
+
+
+def linearity(betas: int, repeats: int, steps: int) -> dict[str, list[float]]:
+    """Cost against repeats, betas and steps, each halved and halved again; settling off, so that all systems do all steps."""
+    found = {}
+    for name in ("repeats", "betas", "steps"):
+        row = []
+        for share in (4, 2, 1):
+            size = {"betas": betas, "repeats": repeats, "steps": steps}
+            size[name] //= share
+            grid = np.linspace(0.1, 9, size["betas"])
+            row.append(best(lambda grid=grid, size=size: ours(3, grid, size["repeats"], size["steps"], settle=False), 3))
+        found[name] = row
+        print(f"{name:<8} quarter, half, whole: " + ", ".join(f"{one:.3f} s" for one in row), flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--d", default="2,3,8,32,128,512,1024")
+    parser.add_argument("--betas", type=int, default=90)
+    parser.add_argument("--repeats", type=int, default=1024)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--baseline-betas", type=int, default=2)
+    parser.add_argument("--best-of", type=int, default=3)
+    parser.add_argument("--general", default="128", help="dimensions to run with a general V as well")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() and jax.default_backend() == "gpu" else "cpu"
+    name = torch.cuda.get_device_name() if device == "cuda" else f"{platform.processor() or 'CPU'} x{torch.get_num_threads()}"
+    grid, total = np.linspace(0.1, 9, options.betas), options.betas * options.repeats * options.steps
+    limits = ceilings(device)
+    print(f"{name}: " + ", ".join(f"{key} {value:.3g}/s" for key, value in limits.items()), flush=True)
+    rows = []
+    for d in [int(part) for part in options.d.split(",")]:
+        some = np.linspace(0.1, 9, options.baseline_betas)
+        base = best(lambda d=d, some=some: [baseline(d, b, options.repeats, options.steps, device) for b in some], 1)
+        base *= options.betas / options.baseline_betas
+        for label, work in (("isotropic", ours), ("general", general)):
+            if label == "isotropic" or str(d) in options.general.split(","):
+                engine = work(d, grid[:2], 2, 10).attrs["engine"]
+                seconds = best(lambda d=d, work=work: work(d, grid, options.repeats, options.steps), options.best_of)
+                rows.append(report(d, label, seconds, base, total, engine, limits))
+    lines = linearity(options.betas, options.repeats, options.steps)
+    if options.out:
+        facts = {"device": name, "date": time.strftime("%Y-%m-%d"), "jax": jax.__version__, "torch": torch.__version__}
+        sizes = {"n": N, "h": H, "betas": options.betas, "repeats": options.repeats, "steps": options.steps}
+        options.out.write_text(json.dumps(facts | sizes | {"ceilings": limits, "rows": rows, "linearity": lines}, indent=1))
+        print(f"saved {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Which numbers an ensemble sweeps over, and where they live."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import UserError
+from tokenflock.frozen import Frozen
+from tokenflock.observables.observable import Observable
+from tokenflock.solvers.solver import Solver
+from tokenflock.starts.start import Start
+
+ROLES = ("dynamics", "start", "solver", "observe")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept parameter: its name, its values, and the attribute that takes them.
+
+    `path` is (role, attribute, ...). An axis is `outer` where it changes a shape or the number of steps (anything of the
+    start or the solver): those are looped over; all others run at once.
+    """
+
+    name: str
+    values: np.ndarray
+    path: tuple[Any, ...]
+
+    @property
+    def outer(self) -> bool:
+        return self.path[0] in ("start", "solver")
+
+    @property
+    def coordinate(self) -> np.ndarray:
+        """What labels the axis: the values, or a count where they are matrices."""
+        return self.values if self.values.ndim == 1 else np.arange(len(self.values))
+
+
+def axes(
+    over: Mapping[str, Sequence[Any]], dynamics: Dynamics, start: Start, solver: Solver, observe: Sequence[Observable]
+) -> list[Axis]:
+    """The axes that `over` names: `beta`, `dynamics.base.beta`, `n`, `solver.h`, `observe.0.delta`, ..."""
+    parts = {"dynamics": dynamics, "start": start, "solver": solver, "observe": tuple(observe)}
+    found = []
+    for name, values in over.items():
+        array = np.asarray(values)
+        if array.ndim == 0 or array.size == 0:
+            raise UserError(
+                f"over[{name!r}] must be a list of values, got {values!r}; write e.g. over={{{name!r}: [1.0, 2.0]}}"
+            )
+        path = _dotted(name, parts) if "." in name else _bare(name, parts)
+        found.append(Axis(name, array, path))
+    return found
+
+
+def _dotted(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
+    path = tuple(int(step) if step.isdigit() else step for step in name.split("."))
+    tree: Any = parts
+    for step in path:
+        try:
+            tree = tree[step] if isinstance(tree, (dict, tuple)) else getattr(tree, str(step))
+        except (KeyError, IndexError, AttributeError, TypeError):
+            raise UserError(f"over has no parameter {name!r}; begin with dynamics., start., solver. or observe.0.") from None
+    return path
+
+
+def _bare(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
+    name = {"step": "h"}.get(name, name)
+    everywhere = [path for role in ROLES for path in _search(parts[role], (role,), name)]
+    if not everywhere:
+        known = sorted({path[-1] for role in ROLES for path in _search(parts[role], (role,), None)})
+        raise UserError(f"over has no parameter {name!r}; there are {', '.join(known)}")
+    if len(everywhere) > 1:
+        choices = " or ".join(repr(".".join(map(str, path))) for path in everywhere)
+        raise UserError(f"over[{name!r}] could be more than one parameter; write {choices}")
+    return everywhere[0]
+
+
+def _search(part: Any, path: tuple[Any, ...], name: str | None) -> list[tuple[Any, ...]]:
+    """Every path to an attribute called `name` (or to any, for None) in a tree of frozen objects."""
+    if isinstance(part, tuple):
+        return [found for k, one in enumerate(part) for found in _search(one, (*path, k), name)]
+    if not isinstance(part, Frozen):
+        return []
+    found = []
+    for field in dataclasses.fields(part):
+        here, value = (*path, field.name), getattr(part, field.name)
+        if isinstance(value, Frozen):
+            found += _search(value, here, name)
+        elif name in (None, field.name):
+            found.append(here)
+    return found
+
+
+def put(part: Frozen, path: tuple[Any, ...], value: Any) -> Frozen:
+    """A copy of an object with another value at a path, checked as a new object is."""
+    head, *rest = path
+    fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
+    fields[head] = put(fields[head], tuple(rest), value) if rest else value
+    return type(part)(**fields)

@@ -1,0 +1,60 @@
+"""Any attention law for very many tokens."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax
+
+from tokenflock.dynamics._streaming import by_rows, by_tiles
+from tokenflock.dynamics.dynamics import AttentionLaw, MeanField
+from tokenflock.dynamics.self_attention import SelfAttention
+from tokenflock.errors import require
+from tokenflock.shapes import Points, Rows, Time, Tokens, Weights
+from tokenflock.spaces import Space
+
+
+class Streamed(MeanField):
+    """Any attention law for very many tokens: the same field, summed in blocks, so that memory grows like n and not n^2.
+
+    On a GPU in float32 the sum runs by tiles in one kernel; elsewhere by blocks of rows.
+
+    >>> Streamed(SelfAttention(beta=4.0), block=512).block
+    512
+    """
+
+    cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
+
+    base: AttentionLaw = SelfAttention()
+    "the law to evaluate"
+    block: int = 256
+    "rows of the attention matrix held at once (not on a GPU)"
+
+    def __check_init__(self) -> None:
+        fits = isinstance(self.base, AttentionLaw)
+        require(fits, "Streamed.base", "a law made of logits and values", type(self.base).__name__, "e.g. SelfAttention")
+        require(self.block >= 1, "block", "1 or more", self.block)
+
+    @property
+    def space(self) -> Space:
+        return self.base.space
+
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        if jax.default_backend() == "gpu" and x.dtype == "float32":
+            return by_tiles(self.base, t, q, x, w)
+        return by_rows(self.base, t, q, x, w, self.block)
+
+    def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
+        return self.base.attention(t, q, x, w)
+
+    @property
+    def keeps_cones(self) -> bool:
+        return self.base.keeps_cones
+
+    @property
+    def isotropic(self) -> bool:
+        return self.base.isotropic
+
+    @property
+    def dimension(self) -> int | None:
+        return self.base.dimension

@@ -1,0 +1,121 @@
+"""Many systems at once through XLA: `vmap` over systems, `scan` over time, on any device.
+
+Systems run in slots, a block of frames at a time. A system that has settled (consensus is for ever) leaves its slot to the
+next one in the queue, so the shape of the work never changes and nothing is compiled twice.
+"""
+
+from __future__ import annotations
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tokenflock.engines.job import Job, Parts, Values, advance, fill
+from tokenflock.observables.minimum_cosine import MinimumCosine
+
+BLOCKS = 12
+
+
+@eqx.filter_jit
+def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
+    """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least cosine at its end)."""
+
+    def system(x, key, values, first):
+        law, solver, observables = fill(parts, paths, values)
+        one = advance(solver, law, w, key, x.dtype)
+
+        def frame(carry, stride):
+            carry = jax.lax.fori_loop(0, stride, lambda _, carry: one(carry), carry)
+            return carry, [observable.measure(carry[0], w) for observable in observables]
+
+        (x, _), values = jax.lax.scan(frame, (x, first), strides)
+        return x, values, MinimumCosine().measure(x, w)
+
+    return jax.vmap(system)(x, keys, swept, first)
+
+
+@eqx.filter_jit
+def _start(parts: Parts, paths, x, w, swept):
+    """Observables at time zero."""
+    return jax.vmap(lambda x, values: [one.measure(x, w) for one in fill(parts, paths, values)[2]])(x, swept)
+
+
+def run(job: Job, x: np.ndarray, keys: jax.Array, swept: list[np.ndarray], slots: int = 256) -> Values:
+    """Observables of every system at every frame."""
+    count, frames = len(x), len(job.steps)
+    slots = min(slots, count)
+    size = min(
+        range(math.ceil((frames - 1) / BLOCKS), math.ceil((frames - 1) / BLOCKS) + 4), key=lambda size: -(frames - 1) % size
+    )
+    blocks = math.ceil((frames - 1) / size)
+    even = bool((job.strides == job.strides[0]).all())
+    spare = (0, blocks * size - (frames - 1))
+    strides = np.pad(job.strides, spare, constant_values=job.strides[0] if even else 0).reshape(blocks, size).astype(np.int32)
+    firsts = np.concatenate([[0], np.cumsum(strides.sum(axis=1))]).astype(np.int32)
+    x, key_data = np.asarray(x), np.asarray(jax.random.key_data(keys))
+    w = jnp.asarray(job.w, job.dtype)
+    found = [_open(np.asarray(value), frames) for value in _start(job.parts, job.paths, x, w, swept)]
+    state = _Slots(x, slots)
+    while state.busy.any():
+        for block in [0] if even else np.unique(state.block[state.busy]):  # uneven strides: slots of one block at a time
+            who = state.busy if even else state.busy & (state.block == block)
+            ids = np.where(state.ids >= 0, state.ids, 0)
+            chosen = [values[ids] for values in swept]
+            first = firsts[np.where(state.busy, state.block, 0)]
+            keys_now = jax.random.wrap_key_data(jnp.asarray(key_data[ids]))
+            tokens, values, least = _block(
+                job.parts, job.paths, state.x, w, keys_now, chosen, jnp.asarray(first), jnp.asarray(strides[block])
+            )
+            state.record(
+                who, np.asarray(tokens), [np.asarray(value) for value in values], np.asarray(least), found, size, frames
+            )
+            state.refill(who, x, blocks, job.delta, found, size)
+    return {one.name: values for one, values in zip(job.observables, found)}
+
+
+def _open(start: np.ndarray, frames: int) -> np.ndarray:
+    values = np.empty((start.shape[0], frames, *start.shape[1:]), start.dtype)
+    values[:, 0] = start
+    return values
+
+
+class _Slots:
+    """Which system sits in which slot, and how far it has come."""
+
+    def __init__(self, x: np.ndarray, slots: int):
+        self.ids = np.arange(slots)
+        self.block = np.zeros(slots, int)
+        self.x = np.array(x[:slots])
+        self.least = np.full(slots, -1.0)
+        self.next = slots
+
+    @property
+    def busy(self) -> np.ndarray:
+        return self.ids >= 0
+
+    def record(self, who, tokens, values, least, found, size: int, frames: int) -> None:
+        """Write a block of frames to the results."""
+        self.x[who] = tokens[who]
+        self.least[who] = least[who]
+        for slot in np.flatnonzero(who):
+            a = 1 + self.block[slot] * size
+            b = min(a + size, frames)
+            for target, value in zip(found, values):
+                target[self.ids[slot], a:b] = value[slot, : b - a]
+        self.block[who] += 1
+
+    def refill(self, who, x: np.ndarray, blocks: int, delta: float | None, found, size: int) -> None:
+        """Take out what is finished or settled, and let the next ones in."""
+        settled = np.zeros_like(who) if delta is None else self.least >= 1 - delta
+        for slot in np.flatnonzero(who & (settled | (self.block >= blocks))):
+            reached = 1 + self.block[slot] * size
+            for target in found:
+                target[self.ids[slot], reached:] = target[self.ids[slot], min(reached, target.shape[1]) - 1]
+            if self.next < len(x):
+                self.ids[slot], self.block[slot], self.x[slot], self.least[slot] = self.next, 0, x[self.next], -1.0
+                self.next += 1
+            else:
+                self.ids[slot] = -1

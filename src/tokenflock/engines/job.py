@@ -1,0 +1,79 @@
+"""What an engine is asked to do: many systems of one shape, the same law with other numbers in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.observables.observable import Observable
+from tokenflock.solvers.solver import FixedStep
+
+Parts = tuple[Dynamics, FixedStep, tuple[Observable, ...]]
+Values = dict[str, Any]  # observable -> (systems, frames, ...)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Systems that share a law, a solver, observables and times; `paths` name the numbers that differ between them.
+
+    A path is a tuple such as (0, 'beta'): attribute beta of the law, (1, 'h'): of the solver, (2, 0, 'delta'): of the first
+    observable.
+    """
+
+    law: Dynamics
+    solver: FixedStep
+    observables: tuple[Observable, ...]
+    w: np.ndarray
+    steps: np.ndarray  # numbers of steps at which to observe; the first is 0
+    paths: tuple[tuple[Any, ...], ...]
+    dtype: str
+    settle: bool
+
+    @property
+    def parts(self) -> Parts:
+        return self.law, self.solver, self.observables
+
+    @cached_property
+    def strides(self) -> np.ndarray:
+        """Steps between one frame and the next."""
+        return np.diff(self.steps)
+
+    @property
+    def delta(self) -> float | None:
+        """Within this distance of consensus all observables are final; None where that cannot be said."""
+        rests = [one.rests_within for one in self.observables]
+        if not (self.settle and self.law.keeps_cones and rests) or any(rest is None for rest in rests):
+            return None
+        return min(float(rest) for rest in rests) if all(np.ndim(rest) == 0 for rest in rests) else None
+
+
+def fill(parts: Parts, paths: tuple[tuple[Any, ...], ...], values: list[Any]) -> Parts:
+    """The parts with other numbers at the paths."""
+    if not paths:
+        return parts
+    return eqx.tree_at(lambda tree: [follow(tree, path) for path in paths], parts, values, is_leaf=lambda leaf: leaf is None)
+
+
+def follow(tree: Any, path: tuple[Any, ...]) -> Any:
+    """The leaf at a path."""
+    for step in path:
+        tree = tree[step] if isinstance(step, int) else getattr(tree, step)
+    return tree
+
+
+def advance(solver: FixedStep, law: Dynamics, w: jax.Array, key: Any, dtype: Any) -> Callable:
+    """(x, step) -> (x, step + 1): the same step for every engine."""
+
+    def one(carry):
+        x, step = carry
+        own = None if key is None else jax.random.fold_in(key, step)
+        return solver.step(law, step.astype(dtype) * solver.h, x, w, own), step + 1
+
+    return one

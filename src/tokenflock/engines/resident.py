@@ -1,0 +1,126 @@
+"""Many systems at the speed of the chip: one GPU program per system, the whole time loop inside the kernel (Pallas, Triton).
+
+The body calls the same solver step, the same force and the same observables as every other engine; tokens never leave the
+chip. Coordinates are padded with zeros and tokens with zero weights to powers of two, which changes nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+
+from tokenflock.engines.job import Job, Values, advance, fill
+from tokenflock.observables.minimum_cosine import MinimumCosine
+from tokenflock.spaces import Sphere
+
+LEAST = 16  # the least side of a matrix product on tensor cores
+MOST_TOKENS, MOST_COORDINATES = 128, 256  # what fits on chip
+
+
+def refusal(job: Job, n: int, d: int) -> str | None:
+    """Why this engine cannot do a job, or None if it can."""
+    if not isinstance(job.law.space, Sphere):
+        return f"the resident engine serves dynamics on the sphere, not {type(job.law).__name__}"
+    if job.law.noisy:
+        return "the resident engine has no random numbers on chip"
+    if job.dtype != "float32":
+        return "the resident engine works in float32"
+    if any(one.dims for one in job.observables):
+        return "the resident engine takes observables that are one number"
+    if n > MOST_TOKENS or d > MOST_COORDINATES:
+        return f"n = {n}, d = {d} does not fit on chip (n <= {MOST_TOKENS}, d <= {MOST_COORDINATES})"
+    return None
+
+
+def padded(size: int) -> int:
+    """The power of two, at least 16, that holds `size`."""
+    return max(LEAST, 1 << (size - 1).bit_length())
+
+
+def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = False) -> Values:
+    """Observables of every system at every frame, as arrays on the device."""
+    _, n, d = x.shape
+    wide, tall = padded(d), padded(n)
+    x = jnp.pad(jnp.asarray(x, job.dtype), ((0, 0), (0, tall - n), (0, wide - d)))
+    x = x.at[:, n:, 0].set(1.0)  # a padded token is a unit vector of weight zero
+    w = jnp.pad(jnp.asarray(job.w, job.dtype), (0, tall - n))
+    parts = jax.tree.map(partial(_widen, d=d, wide=wide), job.parts)
+    swept = [_widen(values, d, wide, lead=1) for values in swept]
+    job = Job(*parts, job.w, job.steps, job.paths, job.dtype, job.settle)
+    values = _call(job, x, w, swept, interpret)
+    return {one.name: value for one, value in zip(job.observables, values)}
+
+
+def _widen(leaf, d: int, wide: int, lead: int = 0):
+    """A matrix on R^d as a matrix on the padded space: zero on what was added."""
+    if not hasattr(leaf, "ndim") or leaf.ndim - lead < 1:
+        return leaf
+    leaf = jnp.asarray(leaf)
+    shape = leaf.shape[lead:]
+    pads = [(0, 0)] * lead + [(0, wide - side if side == d else padded(side) - side) for side in shape]
+    return jnp.pad(leaf, pads)
+
+
+def _call(job: Job, x: jax.Array, w: jax.Array, swept: list[jax.Array], interpret: bool) -> list[jax.Array]:
+    arrays, static = eqx.partition(job.parts, eqx.is_array)
+    leaves, tree = jax.tree.flatten(arrays)
+    shapes = [jax.ShapeDtypeStruct((x.shape[0], len(job.steps)), jnp.float32) for _ in job.observables]
+    kernel = partial(_kernel, tree=tree, static=static, paths=job.paths, counts=(len(leaves), len(swept)),
+                     frames=len(job.steps), delta=job.delta)  # fmt: skip
+    strides = jnp.asarray(np.concatenate([[0], job.strides]), jnp.int32)
+    warps = 1 if x.shape[1] * x.shape[2] <= 1024 else 4
+    call = pl.pallas_call(
+        kernel,
+        out_shape=shapes,
+        grid=(x.shape[0],),
+        interpret=interpret,
+        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
+    )
+    # three products of rounded halves recover single precision on tensor cores; that recipe exists on the GPU only
+    exact = "highest" if interpret else "TF32_TF32_F32_X3"
+    with jax.default_matmul_precision(exact):
+        return jax.jit(call)(x, w, strides, *leaves, *swept)
+
+
+def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames: int, delta: float | None):
+    """One system from its first frame to its last."""
+    shared, swept = counts
+    who = pl.program_id(0)
+    x, w = x_ref[who], w_ref[...]
+    arrays = jax.tree.unflatten(tree, [ref[...] for ref in refs[:shared]])
+    values = [ref[who] for ref in refs[shared : shared + swept]]
+    law, solver, observables = fill(eqx.combine(arrays, static), paths, values)
+    outs = refs[shared + swept :]
+    one = advance(solver, law, w, None, x.dtype)
+
+    def record(frame, x):
+        for out, observable in zip(outs, observables):
+            out[who, frame] = observable.measure(x, w).astype(jnp.float32)
+
+    def go_on(carry):
+        frame, _, _, settled = carry
+        return (frame < frames) & ~settled
+
+    def go(carry):
+        frame, x, step, settled = carry
+        x, step = jax.lax.fori_loop(0, stride_ref[frame], lambda _, carry: one(carry), (x, step))
+        record(frame, x)
+        if delta is not None:
+            settled = MinimumCosine().measure(x, w) >= 1 - delta
+        return frame + 1, x, step, settled
+
+    record(0, x)
+    frame, x, _, _ = jax.lax.while_loop(go_on, go, (jnp.int32(1), x, jnp.int32(0), jnp.array(False)))
+    if delta is not None:  # consensus is for ever: the last value stands for the rest
+
+        def repeat(frame, _):
+            record(frame, x)
+            return _
+
+        jax.lax.fori_loop(frame, frames, repeat, 0)

@@ -1,0 +1,292 @@
+"""`ensemble`: many systems at once, statistics on the way, states never stored."""
+
+from __future__ import annotations
+
+import itertools
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from tokenflock import axes as sweeps
+from tokenflock import recipe as recipes
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines.choose import Choice, Systems, choose
+from tokenflock.engines.job import Job
+from tokenflock.errors import SimulationError, require
+from tokenflock.matrices._random import RandomMatrices
+from tokenflock.observables.observable import Observable
+from tokenflock.observables.pair_density import PairDensity
+from tokenflock.partial import Store
+from tokenflock.precision import cast, precision
+from tokenflock.schedule import schedule
+from tokenflock.solvers.euler_maruyama import EulerMaruyama
+from tokenflock.solvers.rk4 import RK4
+from tokenflock.solvers.solver import FixedStep, Solver
+from tokenflock.starts.start import Start
+
+ROLE = {"dynamics": 0, "solver": 1, "observe": 2}
+
+
+def ensemble(
+    dynamics: Dynamics,
+    start: Start,
+    *,
+    over: Mapping[str, Sequence[Any]] | None = None,
+    repeats: int = 256,
+    t: float = 30.0,
+    times: Sequence[float] | None = None,
+    frames: int = 201,
+    solver: Solver | None = None,
+    observe: Sequence[Observable] = (PairDensity(),),
+    matrices: RandomMatrices | None = None,
+    quantiles: Sequence[float] = (),
+    keep: bool = False,
+    seed: int = 0,
+    dtype: str = "float32",
+    engine: str = "auto",
+    rotate: bool = True,
+    settle: bool = True,
+    memory: float | None = None,
+    store: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> xr.Dataset:
+    """Run many systems and return means and standard errors of observables.
+
+    Args:
+      dynamics, start, solver, observe: as in `simulate`; the solver has a fixed step (`RK4(h=0.1)` unless given).
+      over: parameters to sweep, e.g. {"beta": [1, 2, 4], "n": [16, 32]}; each becomes an axis of the result.
+      repeats: independent systems in each cell.
+      t, times, frames: when to observe.
+      matrices: random Q, K, V for an `Attention` dynamics.
+      quantiles: shares whose quantiles over repeats are wanted, e.g. [0.1, 0.5, 0.9].
+      keep: keep every repeat instead of statistics.
+      seed: one random key for each (seed, cell, repeat), whatever the engine, the device or the cut of the work.
+      dtype: 'float32' or 'float64'.
+      engine: 'auto', 'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop).
+      rotate: turn tokens of isotropic laws into n dimensions where d > n. Exact.
+      settle: stop a system once theory says that its observables are final. Exact.
+      memory: bytes that the work may take at once; a quarter of what is free unless given.
+      store: a file in which finished cells are kept until the end, so that an interrupted run goes on from there.
+      progress: called with the steps of systems that are done, and that there are.
+
+    >>> from tokenflock.dynamics import SelfAttention
+    >>> from tokenflock.starts import Uniform
+    >>> result = ensemble(SelfAttention(), Uniform(n=8, d=3), over={"beta": [0.5, 1.0]}, repeats=16, t=20, frames=3)
+    >>> result.pair_density.dims
+    ('beta', 'time')
+    """
+    solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
+    observe = tuple(one.bind(dynamics) for one in observe)
+    found = sweeps.axes(over or {}, dynamics, start, solver, observe)
+    _check(dynamics, solver, observe, repeats, quantiles, matrices)
+    plan = Plan(
+        dynamics, start, solver, observe, tuple(found), repeats, t, times, frames, matrices, seed, dtype, rotate, settle
+    )
+    recipe = plan.recipe() | {"quantiles": list(quantiles), "keep": keep, "engine": engine}
+    summary = Summary(tuple(quantiles), keep)
+    saved = Store(store, recipes.dumps(recipe))
+    began = clock.perf_counter()
+    notes, tally = {}, Tally(plan.total_steps(), progress)
+    try:
+        with precision(dtype):
+            for sheet in plan.sheets():
+                notes = _run_sheet(plan, sheet, engine, memory, summary, saved, tally)
+    except KeyboardInterrupt:
+        saved.write()
+        raise
+    result = _dataset(plan, summary, saved, recipe | {"chosen": notes}, clock.perf_counter() - began)
+    saved.close()
+    return result
+
+
+@dataclass
+class Tally:
+    """How much is done."""
+
+    total: int
+    report: Callable[[int, int], None] | None
+    done: int = 0
+
+    def add(self, steps: int) -> None:
+        self.done += steps
+        if self.report:
+            self.report(self.done, self.total)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is kept of the repeats of one cell."""
+
+    quantiles: tuple[float, ...]
+    keep: bool
+
+    def of(self, values: Any) -> dict[str, np.ndarray]:
+        """(repeats, frames, ...) -> named arrays; statistics are taken in float64 on the host, so every cut gives the same."""
+        if self.keep:
+            return {"": np.asarray(values)}
+        values = np.asarray(values).astype(np.float64)
+        count = values.shape[0]
+        spread = values.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.full(values.shape[1:], np.nan)
+        found = {"": values.mean(axis=0), "_error": spread}
+        if self.quantiles:
+            found["_quantile"] = np.quantile(values, self.quantiles, axis=0)
+        return found
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """All cells that share shapes and steps: one choice of the outer axes."""
+
+    outer: tuple[int, ...]
+    start: Start
+    solver: FixedStep
+    cells: tuple[tuple[int, ...], ...]  # positions on every axis, outer ones fixed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that defines an ensemble."""
+
+    dynamics: Dynamics
+    start: Start
+    solver: FixedStep
+    observe: tuple[Observable, ...]
+    axes: tuple[sweeps.Axis, ...]
+    repeats: int
+    t: float
+    times: Sequence[float] | None
+    frames: int
+    matrices: RandomMatrices | None
+    seed: int
+    dtype: str
+    rotate: bool
+    settle: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(axis.values) for axis in self.axes)
+
+    def sheets(self) -> list[Sheet]:
+        """The outer loop."""
+        outer = [axis for axis in self.axes if axis.outer]
+        found = []
+        for pick in itertools.product(*(range(len(axis.values)) for axis in outer)):
+            start, solver = self.start, self.solver
+            for axis, k in zip(outer, pick):
+                value = axis.values[k].item() if axis.values.ndim == 1 else axis.values[k]
+                if axis.path[0] == "start":
+                    start = sweeps.put(start, axis.path[1:], value)
+                else:
+                    solver = sweeps.put(solver, axis.path[1:], value)
+            fixed = {id(axis): k for axis, k in zip(outer, pick)}
+            ranges = [[fixed[id(axis)]] if axis.outer else range(len(axis.values)) for axis in self.axes]
+            found.append(Sheet(pick, start, solver, tuple(itertools.product(*ranges))))
+        return found
+
+    def steps(self, solver: FixedStep) -> tuple[np.ndarray, np.ndarray]:
+        return schedule(solver, self.t, self.times, self.frames)
+
+    def total_steps(self) -> int:
+        return sum(len(sheet.cells) * self.repeats * int(self.steps(sheet.solver)[0][-1]) for sheet in self.sheets())
+
+    def recipe(self) -> dict[str, Any]:
+        return {
+            "verb": "ensemble", "dynamics": self.dynamics, "start": self.start, "solver": self.solver,
+            "observe": list(self.observe), "over": {axis.name: axis.values for axis in self.axes},
+            "repeats": self.repeats, "t": self.t,
+            "times": None if self.times is None else [float(one) for one in self.times], "frames": self.frames,
+            "matrices": self.matrices, "seed": self.seed, "dtype": self.dtype, "rotate": self.rotate, "settle": self.settle,
+        }  # fmt: skip
+
+    def job(self, sheet: Sheet) -> Job:
+        """The work of a sheet, for an engine. A swept threshold decides itself when it is final: nothing settles then."""
+        inner = [axis for axis in self.axes if not axis.outer]
+        paths = tuple((ROLE[axis.path[0]], *axis.path[1:]) for axis in inner)
+        settle = self.settle and not any(axis.path[0] == "observe" for axis in inner)
+        parts = cast((self.dynamics, sheet.solver, self.observe), self.dtype)
+        return Job(*parts, sheet.start.weights(), self.steps(sheet.solver)[0], paths, self.dtype, settle)
+
+
+def _run_sheet(plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, saved: Store, tally: Tally) -> dict[str, Any]:
+    """Run the cells of a sheet that are not done yet, a few whole cells at a time."""
+    job = plan.job(sheet)
+    systems = Systems(plan.dynamics, sheet.start, plan.matrices, plan.seed, plan.dtype, plan.t, plan.rotate)
+    chosen: Choice = choose(engine, job, systems, plan.repeats * len(sheet.cells), memory)
+    steps = int(job.steps[-1])
+    todo = [cell for cell in sheet.cells if cell not in saved]
+    tally.add((len(sheet.cells) - len(todo)) * plan.repeats * steps)
+    group = max(1, chosen.chunk // plan.repeats)
+    inner = [axis for axis in plan.axes if not axis.outer]
+    where = [k for k, axis in enumerate(plan.axes) if not axis.outer]
+    for first in range(0, len(todo), group):
+        cells = todo[first : first + group]
+        numbers = np.array([np.ravel_multi_index(cell, plan.shape) if plan.shape else 0 for cell in cells])
+        swept = [
+            np.stack([axis.values[cell[k]] for cell in cells]).astype(plan.dtype).repeat(plan.repeats, axis=0)
+            for axis, k in zip(inner, where)
+        ]
+        ids = np.stack([numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1)
+        values = chosen.run(ids, swept, lambda count: tally.add(count * steps))
+        _check_finite(values, plan)
+        for k, cell in enumerate(cells):
+            mine = slice(k * plan.repeats, (k + 1) * plan.repeats)
+            saved.put(cell, {name + end: one for name, whole in values.items() for end, one in summary.of(whole[mine]).items()})
+    return {"engine": chosen.engine, "why": chosen.why, "rotated": chosen.rotated, "settling": job.delta is not None}
+
+
+def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
+    fixed = isinstance(solver, FixedStep)
+    require(fixed, "solver", "one of fixed step, for an ensemble", type(solver).__name__, "write e.g. RK4(h=0.1)")
+    if dynamics.noisy:
+        require(solver.takes_noise, "solver", "one that takes noise", type(solver).__name__, "use EulerMaruyama")
+    require(len(observe) > 0, "observe", "at least one observable", "none", "write e.g. observe=[PairDensity()]")
+    names = [one.name for one in observe]
+    require(len(set(names)) == len(names), "observe", "observables of different names", names, "sweep the parameter with over")
+    require(repeats >= 1, "repeats", "1 or more", repeats)
+    require(all(0 <= q <= 1 for q in quantiles), "quantiles", "between 0 and 1", list(quantiles))
+    if matrices is not None:
+        matrices.fill(dynamics, np.zeros((1, 1, 1)), None)
+
+
+def _check_finite(values: dict[str, Any], plan: Plan) -> None:
+    for name, value in values.items():
+        if not bool(np.isfinite(np.asarray(value)).all()):
+            raise SimulationError(
+                f"{name} of {plan.dynamics!r} is not finite in {plan.dtype}: it overflowed. Take dtype='float64', a smaller "
+                "beta or step, Energy(log=True), or the clock 'peak' for unnormalised attention"
+            )
+
+
+def _dataset(plan: Plan, summary: Summary, saved: Store, recipe: dict[str, Any], seconds: float) -> xr.Dataset:
+    """The cells, put together on named axes."""
+    steps = [plan.steps(sheet.solver) for sheet in plan.sheets()]
+    same = all(len(one[1]) == len(steps[0][1]) and np.allclose(one[1], steps[0][1]) for one in steps)
+    frame = ("time", steps[0][1], {"long_name": "time"}) if same else ("time", np.arange(len(steps[0][1])))
+    names = tuple(axis.name for axis in plan.axes)
+    dims = {one.name: one.dims for one in plan.observe}
+    labels = {one.name: one.label for one in plan.observe}
+    variables = {}
+    for key in next(iter(saved.values())):
+        base = next(name for name in sorted(dims, key=len, reverse=True) if key in (name, name + "_error", name + "_quantile"))
+        lead = ("repeat",) if summary.keep else ("quantile",) if key.endswith("_quantile") else ()
+        blocks = [np.asarray(saved[cell][key]) for cell in np.ndindex(*plan.shape)]
+        values = np.stack(blocks).reshape(*plan.shape, *blocks[0].shape)
+        label = labels[base] + {"_error": ", standard error", "_quantile": ", quantiles"}.get(key[len(base) :], "")
+        variables[key] = ((*names, *lead, "time", *dims[base]), values, {"long_name": label})
+    coords: dict[str, Any] = {axis.name: (axis.name, axis.coordinate) for axis in plan.axes}
+    coords |= {"time": frame} | {dim: values for one in plan.observe for dim, values in one.coords().items()}
+    if summary.quantiles and not summary.keep:
+        coords["quantile"] = list(summary.quantiles)
+    recipe["versions"] = recipes.versions("jax")
+    chosen = recipe["chosen"]
+    attrs = {
+        "title": f"tokenflock: {plan.dynamics!r}", "convention": plan.solver.convention, "recipe": recipes.dumps(recipe),
+        "engine": f"{chosen['engine']}: {chosen['why']}" if chosen else "stored", "device": str(jax.devices()[0]),
+        "seconds": round(seconds, 4),
+    }  # fmt: skip
+    return xr.Dataset(variables, coords, attrs)

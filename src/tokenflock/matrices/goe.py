@@ -1,0 +1,25 @@
+"""The Gaussian orthogonal ensemble."""
+
+from __future__ import annotations
+
+import jax
+from jaxtyping import Array, Float, Key
+
+from tokenflock.matrices.matrix import MatrixLaw
+
+
+class GOE(MatrixLaw):
+    """B = (G + G^T) / sqrt(2): variance 1 off the diagonal and 2 on it, a law that rotations leave alone.
+
+    Source: Figure 5 (b) and (d) of arXiv 2312.10794, with the normalisation that its code calls proper.
+
+    >>> GOE()
+    GOE()
+    """
+
+    def draw(self, key: Key[Array, ""], d: int) -> Float[Array, "d d"]:
+        G = jax.random.normal(key, (d, d))
+        return (G + G.T) / 2**0.5
+
+    def value_scale(self, d: int) -> float:
+        return (d + 1) ** 0.5

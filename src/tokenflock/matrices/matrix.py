@@ -1,0 +1,21 @@
+"""What a law of random matrices is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from jaxtyping import Array, Float, Key
+
+from tokenflock.frozen import Frozen
+
+
+class MatrixLaw(Frozen):
+    """A law from which a (d, d) matrix is drawn."""
+
+    @abstractmethod
+    def draw(self, key: Key[Array, ""], d: int) -> Float[Array, "d d"]:
+        """One matrix."""
+
+    def value_scale(self, d: int) -> float:
+        """The number by which a matrix of this law is divided when it serves as V: sqrt(d) makes its spectrum of order one."""
+        return d**0.5

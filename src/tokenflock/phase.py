@@ -1,0 +1,73 @@
+"""`phase_diagram`: what has clustered by when, for which beta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.self_attention import SelfAttention
+from tokenflock.dynamics.unnormalised import Clock, Unnormalised
+from tokenflock.many import ensemble
+from tokenflock.observables.observable import Observable
+from tokenflock.observables.pair_density import PairDensity
+from tokenflock.solvers.layer import Layer
+from tokenflock.solvers.solver import Solver
+from tokenflock.starts.start import Start
+from tokenflock.theory.layers import layer_transition_curve
+from tokenflock.theory.transition import transition_curve
+
+
+def phase_diagram(
+    dynamics: Dynamics,
+    start: Start,
+    *,
+    beta: Sequence[float],
+    solver: Solver | None = None,
+    observe: Sequence[Observable] = (PairDensity(),),
+    **options: Any,
+) -> xr.Dataset:
+    """An ensemble over beta, with the curve that theory predicts for orthogonal tokens where there is one.
+
+    The variable `transition` (time) holds the beta up to which n tokens have clustered at each time as d grows to infinity:
+    of the layer map's own recursion for the solver `Layer` (the default, h = 0.1), of the flow for others.
+    Further options are those of `ensemble`.
+
+    >>> from tokenflock.starts import Uniform
+    >>> result = phase_diagram(SelfAttention(), Uniform(n=8, d=8), beta=[1.0, 4.0], t=10, frames=11, repeats=4)
+    >>> result.pair_density.dims, result.transition.attrs["curve"]
+    (('beta', 'time'), 'layer map, n = 8')
+    """
+    solver = solver or Layer(h=0.1)
+    result = ensemble(dynamics, start, over={"beta": np.asarray(beta, float)}, solver=solver, observe=observe, **options)
+    curve = transition(dynamics, start, solver, observe, result["time"].values)
+    return result if curve is None else result.assign(transition=curve)
+
+
+def transition(
+    dynamics: Dynamics, start: Start, solver: Solver, observe: Sequence[Observable], times: np.ndarray
+) -> xr.DataArray | None:
+    """The predicted front at these times; None where theory has none for this law."""
+    n = start.shape[0]
+    delta = next((one.delta for one in observe if isinstance(one, PairDensity)), 1e-3)
+    attractive = isinstance(dynamics, (SelfAttention, Unnormalised)) and not dynamics.repulsive
+    if not attractive or n < 2:
+        return None
+    unnormalised = isinstance(dynamics, Unnormalised)
+    values = np.full(len(times), np.nan)
+    later = times > 0
+    if isinstance(solver, Layer):
+        if unnormalised:
+            return None
+        values[later] = layer_transition_curve(times[later], n=n, delta=delta, h=solver.h)
+        name = f"layer map, n = {n}"
+    else:
+        if unnormalised and dynamics.clock is Clock.PEAK:
+            return None
+        values[later] = transition_curve(times[later], n=n, delta=delta, unnormalised=unnormalised)
+        name = f"flow, n = {n}"
+    attrs = {"long_name": "predicted transition", "curve": name, "delta": delta}
+    return xr.DataArray(values, dims="time", attrs=attrs)

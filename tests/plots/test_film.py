@@ -1,0 +1,101 @@
+"""Films: what is read back from the file."""
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+from PIL import Image
+
+import tokenflock as flock
+from tokenflock import plots
+
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of the reader, imageio_ffmpeg.read_frames
+
+
+def read(path):
+    frames = imageio_ffmpeg.read_frames(str(path))
+    head = next(frames)
+    return head, [np.frombuffer(frame, np.uint8).reshape(*head["size"][::-1], 3) for frame in frames]
+
+
+def test_an_mp4_has_every_frame_at_the_size_and_speed_asked(circle_run, tmp_path):
+    shares = []
+    path = plots.film(circle_run, tmp_path / "run.mp4", fps=20, size=(321, 181), progress=shares.append)
+    head, frames = read(path)
+    assert head["size"] == (322, 182) and head["fps"] == 20 and head["codec"] == "h264" and "yuv420p" in head["pix_fmt"]
+    assert len(frames) == 41 and shares[-1] == 1 and len(shares) == 41 and np.all(np.diff(shares) > 0)
+    assert np.abs(frames[0].astype(int) - frames[-1]).max() > 100  # the tokens have moved
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["sphere_run", "high_run", "model", "layer_run"])
+def test_every_kind_of_result_can_be_filmed(name, request, tmp_path):
+    path = plots.film(
+        request.getfixturevalue(name), tmp_path / "x.mp4", seconds=0.5, fps=12, size=(240, 320), theme="dark", spin=40
+    )
+    head, frames = read(path)
+    assert len(frames) == 6 and head["size"] == (240, 320) and frames[0][0, 0].max() < 50
+
+
+def test_a_landscape_changes_the_film(sphere_run, tmp_path):
+    options = {"seconds": 0.2, "fps": 10, "size": (240, 136)}
+    plain = read(plots.film(sphere_run, tmp_path / "a.mp4", **options))[1]
+    hills = read(plots.film(sphere_run, tmp_path / "b.mp4", landscape=True, **options))[1]
+    assert np.abs(plain[-1].astype(int) - hills[-1]).mean() > 2
+
+
+def test_a_gif_lasts_as_long_as_asked_and_loops(circle_run, tmp_path):
+    path = plots.film(circle_run, tmp_path / "run.gif", fps=15, seconds=1.0, size=(240, 136))
+    with Image.open(path) as gif:
+        assert gif.size == (240, 136) and gif.n_frames == 15 and gif.info["loop"] == 0
+        total = 0
+        for number in range(gif.n_frames):
+            gif.seek(number)
+            total += gif.info["duration"]
+        assert total == 1000
+        found = {colour for _, colour in gif.convert("RGB").getcolors(100_000)}
+    assert (255, 255, 255) in found
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "gif"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_an_interrupted_film_leaves_no_file(circle_run, tmp_path, suffix, error):
+    def stop(share: float) -> None:
+        if share > 0.4:
+            raise error
+
+    with pytest.raises(error):
+        plots.film(circle_run, tmp_path / f"run.{suffix}", size=(240, 136), progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_film_keeps_the_film_that_was_there(circle_run, tmp_path):
+    path = tmp_path / "run.mp4"
+    path.write_bytes(b"old")
+
+    def stop(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        plots.film(circle_run, path, size=(240, 136), progress=stop)
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"path": "run.avi"}, r"path must be a \.mp4 or \.gif"),
+        ({"path": "nowhere/run.mp4"}, "mkdir -p"),
+        ({"fps": 0}, "fps must be above 0"),
+        ({"seconds": -1.0}, "seconds must be positive"),
+        ({"size": (10, 10)}, "size must be at least 120"),
+        ({"view": "sphere"}, "use circle"),
+        ({"view": "torus"}, "view must be"),
+        ({"theme": "sepia"}, "theme must be"),
+        ({"tail": -1}, "tail must be"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(circle_run, tmp_path, options, words):
+    options = {"path": "run.mp4", **options}
+    with pytest.raises(flock.UserError, match=words):
+        plots.film(circle_run, tmp_path / options.pop("path"), **options)
+    assert list(tmp_path.iterdir()) == []

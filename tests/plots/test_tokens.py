@@ -1,0 +1,165 @@
+"""Pictures of tokens: circle, sphere, paths, attention."""
+
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock import plots
+from tokenflock.dynamics import Causal, Kuramoto, SelfAttention
+from tokenflock.observables import AttentionMatrix, ClusterCount
+from tokenflock.plots._discs import colour_groups
+from tokenflock.plots._landscape import potential
+from tokenflock.plots._story import story
+from tokenflock.plots.matrices import seriation
+from tokenflock.solvers import RK4
+
+
+def discs_of(ax):
+    return max(ax.collections, key=lambda one: one.get_zorder())
+
+
+@pytest.mark.parametrize("at", [0.0, 3.0, 15.0])
+def test_circle_draws_one_disc_a_cluster(circle_run, at):
+    ax = plots.circle(circle_run, at=at)
+    frame = circle_run.sel(time=[at], method="nearest")
+    assert len(discs_of(ax).get_offsets()) == int(flock.measure(frame, ClusterCount(delta=1e-4)).cluster_count[0])
+    np.testing.assert_allclose(np.linalg.norm(discs_of(ax).get_offsets(), axis=1), 1)
+
+
+def test_sphere_draws_one_disc_a_cluster_within_the_ball(sphere_run):
+    ax = plots.sphere(sphere_run)
+    last = sphere_run.isel(time=[-1])
+    assert len(discs_of(ax).get_offsets()) == int(flock.measure(last, ClusterCount(delta=1e-4)).cluster_count[0])
+    assert np.linalg.norm(discs_of(ax).get_offsets(), axis=1).max() <= 1 + 1e-9
+
+
+def test_a_heavier_cluster_is_a_larger_disc(standing):
+    run = standing(np.array([[1.0, 0], [1, 0], [1, 0], [0, 1]]))
+    found = discs_of(plots.circle(run))
+    sizes = dict(zip(map(tuple, np.round(found.get_offsets())), found.get_sizes()))
+    assert sizes[1, 0] > sizes[0, 1]
+
+
+def test_a_chain_of_tokens_around_the_circle_is_not_one_disc(standing):
+    angle = np.linspace(0, 2 * np.pi, 1000, endpoint=False)
+    run = standing(np.stack([np.cos(angle), np.sin(angle)], axis=1))
+    assert len(discs_of(plots.circle(run)).get_offsets()) == 1000
+
+
+def test_the_title_says_dynamics_beta_time_and_convention(circle_run, layer_run):
+    title = plots.circle(circle_run, at=3.0).get_title(loc="left")
+    assert "Self-attention" in title and r"$\beta$ = $4$" in title and "3 (flow)" in title
+    assert "layer 20, $t$ = 2 (layer map)" in plots.circle(layer_run, at=2.0).get_title(loc="left")
+
+
+def test_high_dimension_says_that_it_is_projected(high_run, sphere_run):
+    assert "first 3 of 8 principal axes" in plots.sphere(high_run).get_title(loc="left")
+    assert "principal" not in plots.sphere(sphere_run).get_title(loc="left")
+
+
+def test_tails_reach_back_as_many_frames_as_asked(circle_run, sphere_run):
+    for draw, run in ((plots.circle, circle_run), (plots.sphere, sphere_run)):
+        tails = sorted(draw(run, tail=5).collections, key=lambda one: one.get_zorder())[-2]
+        assert len(tails.get_segments()) == 5 * 16
+
+
+def test_a_token_behind_the_ball_is_fainter_and_smaller(standing):
+    run = standing(np.array([[1.0, 0, 0], [-1, 0, 0]]))
+    found = discs_of(plots.sphere(run, azimuth=0.0, elevation=0.0))  # sorted from far to near
+    assert found.get_facecolor()[0, 3] < 0.5 and found.get_facecolor()[1, 3] == 1
+    assert found.get_sizes()[0] < found.get_sizes()[1]
+
+
+def test_the_camera_looks_from_its_azimuth_and_elevation(standing):
+    run = standing(np.array([[0.0, 1, 0]]))
+    np.testing.assert_allclose(discs_of(plots.sphere(run, azimuth=0.0, elevation=0.0)).get_offsets(), [[1, 0]], atol=1e-9)
+    up = standing(np.array([[0.0, 0, 1]]))
+    np.testing.assert_allclose(discs_of(plots.sphere(up, azimuth=30.0, elevation=0.0)).get_offsets(), [[0, 1]], atol=1e-9)
+
+
+@pytest.mark.parametrize("beta", [-3.0, 0.0, 2.0, 1e4])
+def test_the_potential_at_a_consensus_is_its_cosine(beta):
+    q = np.random.default_rng(0).normal(size=(5, 3))
+    x = np.tile([[0.0, 0, 1]], (4, 1))
+    np.testing.assert_allclose(potential(q, x, np.full(4, 0.25), beta), q[:, 2], atol=2e-6)
+
+
+def test_landscapes_are_drawn_and_refused_where_there_is_none(circle_run, sphere_run, model):
+    assert any(patch.get_visible() and len(patch.get_xy()) > 300 for patch in plots.circle(circle_run, landscape=True).patches
+               if hasattr(patch, "get_xy"))  # fmt: skip
+    figure = plots.sphere(sphere_run, landscape=True).get_figure()
+    assert any("potential" in child.get_ylabel() for ax in figure.axes for child in ax.child_axes)
+    with pytest.raises(flock.UserError, match="landscape=False"):
+        plots.sphere(model, landscape=True)
+
+
+def test_the_wrong_dimension_names_the_right_plot(circle_run, sphere_run):
+    with pytest.raises(flock.UserError, match="circle needs d = 2, got d = 3; use sphere"):
+        plots.circle(sphere_run)
+    with pytest.raises(flock.UserError, match="sphere needs d >= 3, got d = 2; use circle"):
+        plots.sphere(circle_run)
+    with pytest.raises(flock.UserError, match=r"at must be within \[0, 15\]"):
+        plots.circle(circle_run, at=99)
+
+
+def test_tokens_of_weight_zero_are_not_drawn(circle_run):
+    w = np.zeros(16)
+    w[:3] = 1 / 3
+    light = circle_run.assign(w=("particle", w))
+    assert len(discs_of(plots.circle(light, at=0.0)).get_offsets()) == 3
+    assert len(plots.trajectories(light).collections[0].get_segments()) == 3
+    assert plots.attention(light).images[0].get_array().shape == (3, 3)
+
+
+def test_trajectories_are_angles_without_jumps_coloured_by_final_cluster(circle_run):
+    ax = plots.trajectories(circle_run)
+    lines = ax.collections[0]
+    values = np.array(lines.get_segments())[..., 1]
+    assert values.shape == (16, 41) and np.abs(np.diff(values, axis=1)).max() < 0.5
+    np.testing.assert_allclose(np.cos(np.pi * values.T), circle_run.x.values[..., 0], atol=1e-9)
+    last = np.round(values[:, -1], 2)
+    colours = [tuple(row) for row in lines.get_colors()]
+    assert len(set(last)) == len(set(colours)) == len(set(zip(last, colours))) == 2
+    assert r"\pi" in ax.get_ylabel() and "time" in ax.get_xlabel()
+
+
+def test_a_run_that_ends_in_consensus_is_coloured_by_who_met_whom():
+    two = np.repeat([[1.0, 0, 0], [0, 1, 0]], 3, axis=0)
+    run = flock.simulate(SelfAttention(beta=1.0), two, t=20, frames=41, solver=RK4(h=0.1))
+    np.testing.assert_array_equal(colour_groups(story(run)), [0, 0, 0, 1, 1, 1])
+    np.testing.assert_array_equal(colour_groups(story(run), clusters_at=20.0), 0 * np.arange(6))
+
+
+def test_attention_is_the_measured_matrix_with_clusters_as_blocks(sphere_run):
+    drawn = plots.attention(sphere_run).images[0].get_array()
+    last = sphere_run.isel(time=[-1])
+    true = flock.measure(last, AttentionMatrix()).attention.values[0]
+    order = seriation(last.x.values[0])
+    assert sorted(order) == list(range(16))
+    np.testing.assert_allclose(drawn, true[np.ix_(order, order)], rtol=1e-6)
+    labels = flock.measure(last, ClusterCount()).cluster_count
+    first = last.x.values[0][order]
+    jumps = np.sum(np.sum(first[1:] * first[:-1], axis=1) < 0.999)
+    assert jumps == int(labels[0]) - 1  # each cluster is one run of neighbours
+
+
+def test_attention_keeps_an_order_that_matters(standing):
+    run = standing(np.random.default_rng(0).normal(size=(6, 3)), Causal(beta=2.0))
+    drawn = plots.attention(run).images[0].get_array()
+    assert np.abs(np.triu(drawn, 1)).max() == 0
+
+
+def test_attention_of_a_law_without_one_is_refused(model, standing):
+    with pytest.raises(flock.UserError, match="no attention matrix"):
+        plots.attention(standing(np.eye(2), Kuramoto()))
+    with pytest.raises(flock.UserError, match="variable `attention`"):
+        plots.attention(model)
+    shares = np.full((41, 16, 16), 1 / 16)
+    ax = plots.attention(model.assign(attention=(("layer", "token", "other"), shares)), at=3)
+    assert "layer 3" in ax.get_title(loc="left")
+
+
+def test_directions_are_drawn_where_tokens_have_lengths(standing):
+    run = standing(np.eye(2))
+    long = run.assign(x=7 * run.x)
+    np.testing.assert_allclose(discs_of(plots.circle(long)).get_offsets(), discs_of(plots.circle(run)).get_offsets())
