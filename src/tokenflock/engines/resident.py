@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from tokenflock.engines.job import Job, Values, advance, fill
+from tokenflock.engines.job import Job, Parts, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.spaces import Sphere
 
@@ -45,47 +45,41 @@ def padded(size: int) -> int:
 
 def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = False) -> Values:
     """Observables of every system at every frame, as arrays on the device."""
-    _, n, d = x.shape
-    wide, tall = padded(d), padded(n)
-    x = jnp.pad(jnp.asarray(x, job.dtype), ((0, 0), (0, tall - n), (0, wide - d)))
-    x = x.at[:, n:, 0].set(1.0)  # a padded token is a unit vector of weight zero
-    w = jnp.pad(jnp.asarray(job.w, job.dtype), (0, tall - n))
-    parts = jax.tree.map(partial(_widen, d=d, wide=wide), job.parts)
-    swept = [_widen(values, d, wide, lead=1) for values in swept]
-    job = Job(*parts, job.w, job.steps, job.paths, job.dtype, job.settle)
-    values = _call(job, x, w, swept, interpret)
+    # three products of rounded halves recover single precision on tensor cores; that recipe exists on the GPU only
+    with jax.default_matmul_precision("highest" if interpret else "TF32_TF32_F32_X3"):
+        strides = jnp.asarray(np.concatenate([[0], job.strides]), jnp.int32)
+        values = _launch(job.parts, job.paths, x, jnp.asarray(job.w, job.dtype), strides, swept, job.delta, interpret)
     return {one.name: value for one, value in zip(job.observables, values)}
+
+
+@eqx.filter_jit
+def _launch(parts: Parts, paths, x, w, strides, swept, delta: float | None, interpret: bool) -> list[jax.Array]:
+    """Pad everything to powers of two, start one program per system."""
+    count, n, d = x.shape
+    wide, tall = padded(d), padded(n)
+    x = jnp.pad(x, ((0, 0), (0, tall - n), (0, wide - d)))
+    x = x.at[:, n:, 0].set(1.0)  # a padded token is a unit vector of weight zero
+    w = jnp.pad(w, (0, tall - n))
+    arrays, static = eqx.partition(jax.tree.map(partial(_widen, d=d, wide=wide), parts), eqx.is_array)
+    leaves, tree = jax.tree.flatten(arrays)
+    swept = [_widen(values, d, wide, lead=1) for values in swept]
+    frames = strides.shape[0]
+    call = pl.pallas_call(
+        partial(_kernel, tree=tree, static=static, paths=paths, counts=(len(leaves), len(swept)), frames=frames, delta=delta),
+        out_shape=[jax.ShapeDtypeStruct((count, frames), jnp.float32) for _ in parts[2]],
+        grid=(count,),
+        interpret=interpret,
+        compiler_params=triton.CompilerParams(num_warps=1 if tall * wide <= 1024 else 4, num_stages=1),
+    )
+    return call(x, w, strides, *leaves, *swept)
 
 
 def _widen(leaf, d: int, wide: int, lead: int = 0):
     """A matrix on R^d as a matrix on the padded space: zero on what was added."""
     if not hasattr(leaf, "ndim") or leaf.ndim - lead < 1:
         return leaf
-    leaf = jnp.asarray(leaf)
-    shape = leaf.shape[lead:]
-    pads = [(0, 0)] * lead + [(0, wide - side if side == d else padded(side) - side) for side in shape]
+    pads = [(0, 0)] * lead + [(0, wide - side if side == d else padded(side) - side) for side in leaf.shape[lead:]]
     return jnp.pad(leaf, pads)
-
-
-def _call(job: Job, x: jax.Array, w: jax.Array, swept: list[jax.Array], interpret: bool) -> list[jax.Array]:
-    arrays, static = eqx.partition(job.parts, eqx.is_array)
-    leaves, tree = jax.tree.flatten(arrays)
-    shapes = [jax.ShapeDtypeStruct((x.shape[0], len(job.steps)), jnp.float32) for _ in job.observables]
-    kernel = partial(_kernel, tree=tree, static=static, paths=job.paths, counts=(len(leaves), len(swept)),
-                     frames=len(job.steps), delta=job.delta)  # fmt: skip
-    strides = jnp.asarray(np.concatenate([[0], job.strides]), jnp.int32)
-    warps = 1 if x.shape[1] * x.shape[2] <= 1024 else 4
-    call = pl.pallas_call(
-        kernel,
-        out_shape=shapes,
-        grid=(x.shape[0],),
-        interpret=interpret,
-        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
-    )
-    # three products of rounded halves recover single precision on tensor cores; that recipe exists on the GPU only
-    exact = "highest" if interpret else "TF32_TF32_F32_X3"
-    with jax.default_matmul_precision(exact):
-        return jax.jit(call)(x, w, strides, *leaves, *swept)
 
 
 def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames: int, delta: float | None):

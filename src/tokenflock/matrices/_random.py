@@ -31,8 +31,8 @@ class Value(enum.Enum):
 
     IDENTITY = "identity"  # V = I
     WISHART = "wishart"  # V = G G^T / sqrt(d), G Gaussian: positive semi-definite
-    KERNEL = "kernel"  # V = B / its scale
-    MINUS_KERNEL = "minus-kernel"  # V = -B / its scale
+    KERNEL = "kernel"  # V = B^T / its scale: rows x_j B, as the published code multiplies
+    MINUS_KERNEL = "minus-kernel"  # V = -B^T / its scale
 
 
 class RandomMatrices(Frozen):
@@ -73,7 +73,7 @@ class RandomMatrices(Frozen):
         if self.value is Value.WISHART:
             G = jax.random.normal(second, (d, d))
             return B, G @ G.T / d**0.5
-        return B, (B if self.value is Value.KERNEL else -B) / self.kernel.value_scale(d)
+        return B, (B.T if self.value is Value.KERNEL else -B.T) / self.kernel.value_scale(d)
 
     def fill(self, dynamics: Dynamics, B: Float[Array, "l d d"], V: Float[Array, "l d d"] | None) -> Dynamics:
         """The attention dynamics with these matrices in it. <x_i, B x_j> = <B^T x_i, x_j>: Q = B^T, K = I."""

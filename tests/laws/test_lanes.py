@@ -1,0 +1,131 @@
+"""The compiled loop of the engine `lanes` obeys the one equation: it agrees with `batch`, and says what it cannot do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+from tokenflock.dynamics import Causal, Clock, SelfAttention, Unnormalised
+from tokenflock.engines import batch, lanes
+from tokenflock.engines.job import Job
+from tokenflock.observables import MinimumCosine, PairDensity
+from tokenflock.precision import cast, precision
+from tokenflock.solvers import RK4, Layer
+
+pytest.importorskip("numba")
+
+BETA, H, DELTA = (0, "beta"), (1, "h"), (2, 0, "delta")
+STEPS = np.array([0, 1, 5, 20, 60, 100])
+SYSTEMS = 37  # not a multiple of anything
+LAWS = {
+    "SA": SelfAttention(beta=2.0),
+    "repulsive": SelfAttention(beta=2.0, repulsive=True),
+    "USA": Unnormalised(beta=1.0),
+    "repulsive USA": Unnormalised(beta=1.0, repulsive=True),
+    "peak": Unnormalised(beta=3.0, clock=Clock.PEAK),
+}
+
+
+def job(law, n, paths=(), w=None, settle=True, delta=0.3, solver=None, observe=None, dtype="float32", steps=STEPS):
+    w = np.full(n, 1.0) if w is None else w
+    parts = law, solver or Layer(h=0.1), observe or (PairDensity(delta=delta),)
+    with precision(dtype):
+        return Job(*cast(parts, dtype), w / w.sum(), steps, paths, dtype, settle)
+
+
+def tokens(n, d, seed=0):
+    """Each system gathered about a direction of its own, some more than others: pairs meet at all times."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(SYSTEMS, 1, d)) + random.uniform(0.3, 3, size=(SYSTEMS, 1, 1)) * random.normal(size=(SYSTEMS, n, d))
+    return (x / np.linalg.norm(x, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def both(work, x, swept=()):
+    swept = [np.asarray(one, np.float32) for one in swept]
+    with precision("float32"):
+        theirs = batch.run(work, x, jax.random.split(jax.random.key(0), len(x)), swept)["pair_density"]
+    return lanes.run(work, x, swept)["pair_density"], theirs
+
+
+def check(ours, theirs):
+    assert ours.shape == theirs.shape and np.isfinite(ours).all()
+    assert np.ptp(theirs) > 0.1, "nothing to compare"
+    assert np.abs(ours[:, 0] - theirs[:, 0]).max() < 1e-6
+    assert np.abs(ours - theirs).mean() < 2e-3  # a pair on the verge may be counted a frame early or late
+    assert np.mean(np.abs(ours - theirs) < 1e-5) > 0.95
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
+@pytest.mark.parametrize("n", [7, 32])
+@pytest.mark.parametrize("d", [2, 3, 5, 32])
+def test_it_agrees_with_batch(law, n, d):
+    check(*both(job(law, n), tokens(n, d)))
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
+def test_it_agrees_with_unequal_weights(law):
+    w = np.random.default_rng(1).uniform(0.2, 2, size=9)
+    w[4] = 0
+    check(*both(job(law, 9, w=w), tokens(9, 4)))
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
+def test_every_lane_has_its_own_numbers(law):
+    random = np.random.default_rng(2)
+    swept = random.uniform(0.01, 1, SYSTEMS), random.uniform(0, 3, SYSTEMS), random.uniform(0.01, 0.3, SYSTEMS)
+    work = job(law, 7, (DELTA, BETA, H), settle=False)
+    check(*both(work, tokens(7, 3), [swept[2], swept[1], swept[0]]))
+    whole = lanes.run(work, tokens(7, 3), [swept[2], swept[1], swept[0]])["pair_density"]
+    for k in (0, 16, 36):
+        one = job(law, 7, (DELTA, BETA, H), settle=False)
+        alone = lanes.run(one, tokens(7, 3)[k : k + 1], [swept[2][k : k + 1], swept[1][k : k + 1], swept[0][k : k + 1]])
+        assert np.array_equal(alone["pair_density"][0], whole[k])
+
+
+@pytest.mark.parametrize("beta", [-30.0, -5.0, 0.0, 30.0, 100.0, 1e4])
+def test_no_beta_overflows_the_softmax(beta):
+    check(*both(job(SelfAttention(beta=beta), 8, delta=0.3), tokens(8, 3)))
+
+
+def test_settling_changes_nothing():
+    x, law = tokens(7, 3), SelfAttention(beta=1.0)
+    steps = np.arange(0, 201, 10)
+    early, late = (lanes.run(job(law, 7, settle=settle, steps=steps), x, [])["pair_density"] for settle in (True, False))
+    assert (early[:, -1] == 1).all() and early[:, 0].min() < 1
+    assert np.array_equal(early, late)
+
+
+def test_overflow_is_seen():
+    """The caller makes an error of what is not finite."""
+    for beta in (60.0, 200.0):
+        assert not np.isfinite(lanes.run(job(Unnormalised(beta=beta), 8), tokens(8, 3), [])["pair_density"]).all()
+
+
+def test_refusals_are_sentences():
+    good = job(SelfAttention(), 8, (BETA, H, DELTA))
+    assert lanes.refusal(good, False, 8) is None
+    refused = [
+        lanes.refusal(good, True, 8),
+        lanes.refusal(good, False, 1),
+        lanes.refusal(job(Causal(), 8), False, 8),
+        lanes.refusal(job(SelfAttention(), 8, solver=RK4(h=0.1)), False, 8),
+        lanes.refusal(job(SelfAttention(), 8, observe=(MinimumCosine(),)), False, 8),
+        lanes.refusal(job(SelfAttention(), 8, dtype="float64"), False, 8),
+        lanes.refusal(job(SelfAttention(), 8, ((0, "repulsive"),)), False, 8),
+    ]
+    assert len(set(refused)) == len(refused) - 1  # the first and the third give the same reason
+    assert all(sentence.startswith("the compiled loop ") for sentence in refused)
+
+
+def test_a_second_process_compiles_nothing():
+    lanes.run(job(SelfAttention(), 7), tokens(7, 3), [])
+    code = (
+        "import numpy as np; from tests.laws.test_lanes import *; lanes.run(job(SelfAttention(), 7), tokens(7, 3), []);"
+        "from tokenflock.engines._lane_loop import loop; print(sum(loop.stats.cache_hits.values()), loop.stats.cache_misses)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "1 Counter()"
