@@ -125,16 +125,18 @@ class Summary:
     quantiles: tuple[float, ...]
     keep: bool
 
-    def of(self, values: Any) -> dict[str, np.ndarray]:
-        """(repeats, frames, ...) -> named arrays; statistics are taken in float64 on the host, so every cut gives the same."""
+    def of(self, values: Any, cells: int) -> dict[str, np.ndarray]:
+        """(cells x repeats, frames, ...) -> named arrays (cells, ...), computed where the values lie."""
+        values = values.reshape(cells, -1, *values.shape[1:])
         if self.keep:
             return {"": np.asarray(values)}
-        values = np.asarray(values).astype(np.float64)
-        count = values.shape[0]
-        spread = values.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.full(values.shape[1:], np.nan)
-        found = {"": values.mean(axis=0), "_error": spread}
+        count = values.shape[1]
+        if isinstance(values, np.ndarray):
+            values = values.astype(np.float64)
+        spread = values.std(axis=1, ddof=1) / count**0.5 if count > 1 else np.full((cells, *values.shape[2:]), np.nan)
+        found = {"": np.asarray(values.mean(axis=1), np.float64), "_error": np.asarray(spread, np.float64)}
         if self.quantiles:
-            found["_quantile"] = np.quantile(values, self.quantiles, axis=0)
+            found["_quantile"] = np.moveaxis(np.quantile(np.asarray(values), self.quantiles, axis=1), 0, 1)
         return found
 
 
@@ -232,10 +234,10 @@ def _run_sheet(plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, 
         ]
         ids = np.stack([numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1)
         values = chosen.run(ids, swept, lambda count: tally.add(count * steps))
-        _check_finite(values, plan)
+        found = {name + end: one for name, whole in values.items() for end, one in summary.of(whole, len(cells)).items()}
+        _check_finite(found, plan)
         for k, cell in enumerate(cells):
-            mine = slice(k * plan.repeats, (k + 1) * plan.repeats)
-            saved.put(cell, {name + end: one for name, whole in values.items() for end, one in summary.of(whole[mine]).items()})
+            saved.put(cell, {name: one[k] for name, one in found.items()})
     return {"engine": chosen.engine, "why": chosen.why, "rotated": chosen.rotated, "settling": job.delta is not None}
 
 
@@ -255,7 +257,7 @@ def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
 
 def _check_finite(values: dict[str, Any], plan: Plan) -> None:
     for name, value in values.items():
-        if not bool(np.isfinite(np.asarray(value)).all()):
+        if not (name.endswith("_error") or np.isfinite(value).all()):
             raise SimulationError(
                 f"{name} of {plan.dynamics!r} is not finite in {plan.dtype}: it overflowed. Take dtype='float64', a smaller "
                 "beta or step, Energy(log=True), or the clock 'peak' for unnormalised attention"

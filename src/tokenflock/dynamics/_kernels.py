@@ -17,9 +17,15 @@ def softmax(S: Rows, w: Weights) -> Rows:
     Only the maximum is masked by w > 0 (and held constant for derivatives); the exponentials are not, so that derivatives
     with respect to weights are right even at weight zero. A row that sees no token of positive weight is zero.
     """
+    E, Z = exponentials(S, w)
+    return E / Z
+
+
+def exponentials(S: Rows, w: Weights) -> tuple[Rows, Float[Array, "m 1"]]:
+    """(E, Z) with softmax = E / Z: whoever multiplies E by a matrix divides afterwards, which is less to divide."""
     E = w * jnp.exp(jnp.minimum(S - _top(S, w), CEILING))
     Z = jnp.sum(E, axis=-1, keepdims=True)
-    return E / jnp.where(Z > 0, Z, 1)
+    return E, jnp.where(Z > 0, Z, 1)
 
 
 def log_sum_exp(S: Rows, w: Weights) -> Float[Array, " m"]:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import jax.numpy as jnp
 
-from tokenflock.dynamics._kernels import softmax
+from tokenflock.dynamics._kernels import exponentials, softmax
 from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
@@ -144,7 +144,11 @@ class AttentionLaw(MeanField):
         return softmax(S, w) if self.divides else w * jnp.exp(S)
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.attention(t, q, x, w) @ self.values(t, x)
+        S = self.logits(t, q, x)
+        if not self.divides:
+            return (w * jnp.exp(S)) @ self.values(t, x)
+        E, Z = exponentials(S, w)
+        return (E @ self.values(t, x)) * (1 / Z)
 
 
 class GradientFlow(Dynamics):

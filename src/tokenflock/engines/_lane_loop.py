@@ -188,7 +188,7 @@ _operator(operator.truediv, "fdiv")
 
 @njit
 def exponential(y):
-    """2^y to rounding: a polynomial of what is left of y, and the exponent bits. 2^-126 below that; infinite from 128 on."""
+    """2^y to rounding: a polynomial of what is left of y, and the exponent bits. 2^-126 below -126; infinite from 127.5 on."""
     y = where(y, -126.0, where(y, 128.0, 128.0, y), -126.0)
     shifted = y + MAGIC
     f = y - (shifted - MAGIC)
@@ -292,7 +292,7 @@ def loop(X, V, E, M, w, slope, offset, h, least, normalised, steps, settle, foun
                     met = meetings(E, w, r, n, load(least, 0), met)
                 kernel(E, r, n, load(slope, 0), load(offset, 0))
         if look:
-            store(found, frame, met / pairs)
+            store(found, frame, where(pairs, TINY, met / pairs, 1.0))
             frame += 1
             if settle and found[frame - 1].min() >= 1:
                 found[frame:] = 1

@@ -7,6 +7,7 @@ next one in the queue, so the shape of the work never changes and nothing is com
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -43,37 +44,60 @@ def _start(parts: Parts, paths, x, w, swept):
     return jax.vmap(lambda x, values: [one.measure(x, w) for one in fill(parts, paths, values)[2]])(x, swept)
 
 
-def run(job: Job, x: np.ndarray, keys: jax.Array, swept: list[np.ndarray], slots: int = 256) -> Values:
-    """Observables of every system at every frame."""
-    count, frames = len(x), len(job.steps)
-    slots = min(slots, count)
-    size = min(
-        range(math.ceil((frames - 1) / BLOCKS), math.ceil((frames - 1) / BLOCKS) + 4), key=lambda size: -(frames - 1) % size
-    )
-    blocks = math.ceil((frames - 1) / size)
-    even = bool((job.strides == job.strides[0]).all())
-    spare = (0, blocks * size - (frames - 1))
-    strides = np.pad(job.strides, spare, constant_values=job.strides[0] if even else 0).reshape(blocks, size).astype(np.int32)
+def run(job: Job, x: Any, keys: jax.Array, swept: list[Any], slots: int | None = 256) -> Values:
+    """Observables of every system at every frame.
+
+    With `slots`, so many systems at a time and the results on the host: what a CPU likes. Without, all at once and the results
+    on the device.
+    """
+    found = _whole(job, x, keys, swept) if slots is None else _queue(job, np.asarray(x), keys, swept, min(slots, len(x)))
+    return {one.name: values for one, values in zip(job.observables, found)}
+
+
+def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Array]:
+    """Every system at once, from the first frame to the last."""
+    x, w, swept = jnp.asarray(x), jnp.asarray(job.w, job.dtype), [jnp.asarray(values) for values in swept]
+    start = _start(job.parts, job.paths, x, w, swept)
+    first, strides = jnp.zeros(len(x), jnp.int32), jnp.asarray(job.strides, jnp.int32)
+    _, later, _ = _block(job.parts, job.paths, x, w, keys, swept, first, strides)
+    return [jnp.concatenate([a[:, None], b], axis=1) for a, b in zip(start, later)]
+
+
+def _queue(job: Job, x: np.ndarray, keys: jax.Array, swept: list[Any], slots: int) -> list[np.ndarray]:
+    """Systems in slots, a block of frames at a time; who is finished or settled makes room for the next."""
+    frames = len(job.steps)
+    strides, even = _blocks(job)
+    blocks, size = strides.shape
     firsts = np.concatenate([[0], np.cumsum(strides.sum(axis=1))]).astype(np.int32)
-    x, key_data = np.asarray(x), np.asarray(jax.random.key_data(keys))
+    swept, key_data = [np.asarray(values) for values in swept], np.asarray(jax.random.key_data(keys))
     w = jnp.asarray(job.w, job.dtype)
     found = [_open(np.asarray(value), frames) for value in _start(job.parts, job.paths, x, w, swept)]
     state = _Slots(x, slots)
     while state.busy.any():
         for block in [0] if even else np.unique(state.block[state.busy]):  # uneven strides: slots of one block at a time
             who = state.busy if even else state.busy & (state.block == block)
-            ids = np.where(state.ids >= 0, state.ids, 0)
-            chosen = [values[ids] for values in swept]
-            first = firsts[np.where(state.busy, state.block, 0)]
+            ids = np.where(state.busy, state.ids, 0)
             keys_now = jax.random.wrap_key_data(jnp.asarray(key_data[ids]))
+            first = jnp.asarray(firsts[np.where(state.busy, state.block, 0)])
             tokens, values, least = _block(
-                job.parts, job.paths, state.x, w, keys_now, chosen, jnp.asarray(first), jnp.asarray(strides[block])
+                job.parts, job.paths, state.x, w, keys_now, [one[ids] for one in swept], first, jnp.asarray(strides[block])
             )
             state.record(
                 who, np.asarray(tokens), [np.asarray(value) for value in values], np.asarray(least), found, size, frames
             )
             state.refill(who, x, blocks, job.delta, found, size)
-    return {one.name: values for one, values in zip(job.observables, found)}
+    return found
+
+
+def _blocks(job: Job) -> tuple[np.ndarray, bool]:
+    """(strides of each block (blocks, size), whether all are alike). A last, longer block costs less than another shape."""
+    count = len(job.steps) - 1
+    least = math.ceil(count / BLOCKS)
+    size = min(range(least, least + 4), key=lambda size: -count % size)
+    blocks = math.ceil(count / size)
+    even = bool((job.strides == job.strides[0]).all())
+    spare = job.strides[0] if even else 0
+    return np.pad(job.strides, (0, blocks * size - count), constant_values=spare).reshape(blocks, size).astype(np.int32), even
 
 
 def _open(start: np.ndarray, frames: int) -> np.ndarray:

@@ -23,6 +23,7 @@ from tokenflock.starts.start import Start
 
 ENGINES = ("auto", "batch", "resident", "lanes")
 LARGEST = 131_072  # systems in one call of the GPU kernel
+SLOTS = 256  # systems that XLA runs side by side on a CPU: their matrices stay in the cache
 PACKET = 256  # systems drawn at once on a CPU: one shape, compiled once
 
 
@@ -94,7 +95,12 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     n, d = systems.start.shape
     d = n if turned else d
     gpu = jax.default_backend() == "gpu"
-    refusals = {"resident": resident.refusal(job, n, d), "lanes": lanes.refusal(job, systems.matrices is not None, n)}
+    moving = systems.matrices is not None and systems.matrices.period is not None
+    still = "the resident engine takes matrices that do not change in time" if moving else None
+    refusals = {
+        "resident": still or resident.refusal(job, n, d, systems.matrices is not None),
+        "lanes": lanes.refusal(job, systems.matrices is not None, n),
+    }
     if refusals.get(name):
         raise UserError(f"engine {name!r}: {refusals[name]}; use engine='batch'")
     if name == "auto":
@@ -145,12 +151,13 @@ def _run(name: str, job: Job, systems: Systems, turned: bool, packets: bool, ids
         keys = jax.random.wrap_key_data(jnp.concatenate([part[1] for part in parts]))
     if systems.matrices is not None:
         job, swept = _with_matrices(job, systems, ids, swept)
+        swept = [np.asarray(one) for one in swept] if packets else swept
     if name == "resident":
         values = resident.run(job, x, [jnp.asarray(one) for one in swept], interpret=jax.default_backend() != "gpu")
     elif name == "lanes":
         values = lanes.run(job, x, swept)
     else:
-        values = batch.run(job, x, keys, swept)
+        values = batch.run(job, x, keys, swept, slots=SLOTS if packets else None)
     report(len(ids))
     return values
 
@@ -171,4 +178,4 @@ def _with_matrices(job: Job, systems: Systems, ids: np.ndarray, swept: list[Any]
     paths, values = [(0, "Q", *tail)], [Q[:, 0] if one else Q]
     if V is not None:
         paths, values = [*paths, (0, "V", *tail)], [*values, V[:, 0] if one else V]
-    return replace(job, law=law, paths=(*job.paths, *paths)), [*swept, *(np.asarray(value) for value in values)]
+    return replace(job, law=law, paths=(*job.paths, *paths)), [*swept, *values]

@@ -43,6 +43,7 @@ def run(job: Job, x: np.ndarray, swept: list[np.ndarray]) -> Values:
     """Pair densities of every system at every frame."""
     from tokenflock.engines._lane_loop import BLOCK, LANES, loop
 
+    x = np.asarray(x)
     count, n, d = x.shape
     tall = -(-n // BLOCK) * BLOCK
     w, steps = np.asarray(job.w, np.float32), np.asarray(job.steps, np.int64)
@@ -60,7 +61,8 @@ def run(job: Job, x: np.ndarray, swept: list[np.ndarray]) -> Values:
         loop(X, V, E, M, w, slope[who], offset[who], h[who], least[who], normalised, steps, job.delta is not None, densities)
         found[first : first + LANES] = densities.T[: count - first]
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with ThreadPoolExecutor(cores) as threads:
         list(threads.map(group, range(0, count, LANES)))
     return {job.observables[0].name: found}
 

@@ -15,24 +15,30 @@ import numpy as np
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
+from tokenflock.dynamics._matrices import Switching
 from tokenflock.engines.job import Job, Parts, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.spaces import Sphere
 
 LEAST = 16  # the least side of a matrix product on tensor cores
-MOST_TOKENS, MOST_COORDINATES = 128, 256  # what fits on chip
+MOST_TOKENS, MOST_COORDINATES, WIDEST_MATRIX = 128, 256, 64  # what fits on chip
 
 
-def refusal(job: Job, n: int, d: int) -> str | None:
+def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | None:
     """Why this engine cannot do a job, or None if it can."""
+    matrices = random_matrices or any(np.ndim(leaf) >= 2 for leaf in jax.tree.leaves(job.law))
     if not isinstance(job.law.space, Sphere):
         return f"the resident engine serves dynamics on the sphere, not {type(job.law).__name__}"
     if job.law.noisy:
         return "the resident engine has no random numbers on chip"
     if job.dtype != "float32":
         return "the resident engine works in float32"
+    if any(isinstance(leaf, Switching) for leaf in jax.tree.leaves(job.law, is_leaf=lambda leaf: isinstance(leaf, Switching))):
+        return "the resident engine takes matrices that do not change in time"
     if any(one.dims for one in job.observables):
         return "the resident engine takes observables that are one number"
+    if matrices and d > WIDEST_MATRIX:
+        return f"matrices of side {d} do not fit on chip (d <= {WIDEST_MATRIX})"
     if n > MOST_TOKENS or d > MOST_COORDINATES:
         return f"n = {n}, d = {d} does not fit on chip (n <= {MOST_TOKENS}, d <= {MOST_COORDINATES})"
     return None
@@ -69,7 +75,7 @@ def _launch(parts: Parts, paths, x, w, strides, swept, delta: float | None, inte
         out_shape=[jax.ShapeDtypeStruct((count, frames), jnp.float32) for _ in parts[2]],
         grid=(count,),
         interpret=interpret,
-        compiler_params=triton.CompilerParams(num_warps=1 if tall * wide <= 1024 else 4, num_stages=1),
+        compiler_params=triton.CompilerParams(num_warps=2 if tall * wide <= 1024 else 4, num_stages=1),
     )
     return call(x, w, strides, *leaves, *swept)
 
@@ -87,15 +93,27 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
     shared, swept = counts
     who = pl.program_id(0)
     x, w = x_ref[who], w_ref[...]
-    arrays = jax.tree.unflatten(tree, [ref[...] for ref in refs[:shared]])
-    values = [ref[who] for ref in refs[shared : shared + swept]]
-    law, solver, observables = fill(eqx.combine(arrays, static), paths, values)
     outs = refs[shared + swept :]
-    one = advance(solver, law, w, None, x.dtype)
+
+    def parts():
+        """The law, the solver and the observables. Read anew at every step: matrices kept in registers would not fit."""
+        arrays = jax.tree.unflatten(tree, [ref[...] for ref in refs[:shared]])
+        return fill(eqx.combine(arrays, static), paths, [ref[who] for ref in refs[shared : shared + swept]])
+
+    def one(_, carry):
+        law, solver, _ = parts()
+        return advance(solver, law, w, None, x.dtype)(carry)
 
     def record(frame, x):
-        for out, observable in zip(outs, observables):
-            out[who, frame] = observable.measure(x, w).astype(jnp.float32)
+        """Write the observables of a frame; returns whether they are final, None where that cannot be said."""
+        observables = parts()[2]
+        values = [observable.measure(x, w) for observable in observables]
+        for out, value in zip(outs, values):
+            out[who, frame] = value.astype(jnp.float32)
+        if delta is None:
+            return None
+        shown = [observable.at_rest(value) for observable, value in zip(observables, values)]
+        return next((one for one in shown if one is not None), MinimumCosine().measure(x, w) >= 1 - delta)
 
     def go_on(carry):
         frame, _, _, settled = carry
@@ -103,18 +121,16 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
 
     def go(carry):
         frame, x, step, settled = carry
-        x, step = jax.lax.fori_loop(0, stride_ref[frame], lambda _, carry: one(carry), (x, step))
-        record(frame, x)
-        if delta is not None:
-            settled = MinimumCosine().measure(x, w) >= 1 - delta
-        return frame + 1, x, step, settled
+        x, step = jax.lax.fori_loop(0, stride_ref[frame], one, (x, step))
+        final = record(frame, x)
+        return frame + 1, x, step, settled if final is None else final
 
     record(0, x)
     frame, x, _, _ = jax.lax.while_loop(go_on, go, (jnp.int32(1), x, jnp.int32(0), jnp.array(False)))
     if delta is not None:  # consensus is for ever: the last value stands for the rest
 
-        def repeat(frame, _):
+        def repeat(frame, carry):
             record(frame, x)
-            return _
+            return carry
 
         jax.lax.fori_loop(frame, frames, repeat, 0)

@@ -51,6 +51,10 @@ class Observable(Frozen):
         """The delta such that its value is final once all cosines are at least 1 - delta for ever; None if there is none."""
         return None
 
+    def at_rest(self, value: Array) -> Array | None:
+        """Whether a value alone shows that all cosines are within `rests_within` of one; None if it cannot show that."""
+        return None
+
     def coords(self) -> dict[str, Any]:
         """Coordinates of its own axes."""
         return {}

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
-from tokenflock.observables.observable import Observable, cosines, counted_pairs
-from tokenflock.shapes import Scalar, Tokens, Weights
+from tokenflock.observables.observable import Observable
+from tokenflock.shapes import Array, Scalar, Tokens, Weights
+from tokenflock.spaces.sphere import normalise
 
 
 class PairDensity(Observable):
@@ -32,7 +33,12 @@ class PairDensity(Observable):
     def rests_within(self) -> float | None:
         return self.delta
 
+    def at_rest(self, value: Array) -> Array:
+        return value > 1 - 1e-6
+
     def measure(self, x: Tokens, w: Weights) -> Scalar:
-        pairs = counted_pairs(w)
-        met = jnp.sum(pairs * (cosines(x) >= 1 - self.delta))
-        return jnp.where(jnp.sum(pairs) > 0, met, 1.0)
+        u, order = normalise(x), jnp.arange(w.shape[0])
+        met = (u @ u.T >= 1 - self.delta) & (order[:, None] != order)
+        pairs = jnp.sum(w) ** 2 - jnp.sum(w * w)
+        share = jnp.sum(w * jnp.sum(jnp.where(met, w, 0), axis=1)) / pairs
+        return jnp.where(jnp.sum(w > 0) > 1, share, 1.0)

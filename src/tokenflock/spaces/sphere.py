@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -11,17 +12,18 @@ from tokenflock.spaces.space import Space
 def normalise(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
     """x / |x|, and 0 for x = 0."""
     square = jnp.sum(x * x, axis=-1, keepdims=True)
-    return x / jnp.sqrt(jnp.where(square > 0, square, 1))
+    return x * jax.lax.rsqrt(jnp.where(square > 0, square, 1))
 
 
 class Sphere(Space):
     """The unit sphere S^(d-1) in R^d: tokens after layer normalisation.
 
-    `tangent` is P_x v = v - <x, v> x, `project` is x / |x|.
+        `tangent` is P_x v = v - <x, v> x, `project` is x / |x|.
 
-    >>> import jax.numpy as jnp
-    >>> float(Sphere().distance(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])))  # doctest: +ELLIPSIS
-    1.57079...
+        >>> import jax
+    import jax.numpy as jnp
+        >>> float(Sphere().distance(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])))  # doctest: +ELLIPSIS
+        1.57079...
     """
 
     def project(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
