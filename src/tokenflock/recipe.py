@@ -13,6 +13,7 @@ import json
 import platform
 import sys
 import zlib
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -76,6 +77,7 @@ def rebuild(value: Any) -> Any:
     return {key: rebuild(item) for key, item in value.items()}
 
 
+@cache
 def versions(*packages: str) -> dict[str, str]:
     """What the recipe ran on: this library, Python, and the named packages."""
     found = {"tokenflock": __version__, "python": platform.python_version()}

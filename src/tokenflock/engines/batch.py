@@ -16,6 +16,8 @@ import numpy as np
 
 from tokenflock.engines.job import Job, Parts, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
+from tokenflock.observables.observable import on_sphere
+from tokenflock.spaces import Sphere
 
 BLOCKS = 12
 
@@ -27,10 +29,11 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
     def system(x, key, values, first):
         law, solver, observables = fill(parts, paths, values)
         one = advance(solver, law, w, key, x.dtype)
+        look = on_sphere if isinstance(law.space, Sphere) else lambda observable, x, w: observable.measure(x, w)
 
         def frame(carry, stride):
             carry = jax.lax.fori_loop(0, stride, lambda _, carry: one(carry), carry)
-            return carry, [observable.measure(carry[0], w) for observable in observables]
+            return carry, [look(observable, carry[0], w) for observable in observables]
 
         (x, _), values = jax.lax.scan(frame, (x, first), strides)
         return x, values, MinimumCosine().measure(x, w)

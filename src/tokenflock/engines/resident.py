@@ -18,6 +18,7 @@ from jax.experimental.pallas import triton
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.engines.job import Job, Parts, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
+from tokenflock.observables.observable import on_sphere
 from tokenflock.spaces import Sphere
 
 LEAST = 16  # the least side of a matrix product on tensor cores
@@ -53,7 +54,7 @@ def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = Fal
     """Observables of every system at every frame, as arrays on the device."""
     # three products of rounded halves recover single precision on tensor cores; that recipe exists on the GPU only
     with jax.default_matmul_precision("highest" if interpret else "TF32_TF32_F32_X3"):
-        strides = jnp.asarray(np.concatenate([[0], job.strides]), jnp.int32)
+        strides = jnp.asarray(np.concatenate([job.strides, [1]]), jnp.int32)
         values = _launch(job.parts, job.paths, x, jnp.asarray(job.w, job.dtype), strides, swept, job.delta, interpret)
     return {one.name: value for one, value in zip(job.observables, values)}
 
@@ -104,33 +105,37 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
         law, solver, _ = parts()
         return advance(solver, law, w, None, x.dtype)(carry)
 
-    def record(frame, x):
-        """Write the observables of a frame; returns whether they are final, None where that cannot be said."""
-        observables = parts()[2]
-        values = [observable.measure(x, w) for observable in observables]
+    def write(frame, values):
         for out, value in zip(outs, values):
-            out[who, frame] = value.astype(jnp.float32)
-        if delta is None:
-            return None
-        shown = [observable.at_rest(value) for observable, value in zip(observables, values)]
-        return next((one for one in shown if one is not None), MinimumCosine().measure(x, w) >= 1 - delta)
+            out[who, frame] = value
+
+    def record(frame, x, settled):
+        """Write the observables of a frame; returns them and whether they are final."""
+        observables = parts()[2]
+        values = tuple(on_sphere(observable, x, w).astype(jnp.float32) for observable in observables)
+        write(frame, values)
+        if delta is not None:
+            shown = [observable.at_rest(value) for observable, value in zip(observables, values)]
+            settled = next((one for one in shown if one is not None), on_sphere(MinimumCosine(), x, w) >= 1 - delta)
+        return values, settled
 
     def go_on(carry):
-        frame, _, _, settled = carry
+        frame, _, _, settled, _ = carry
         return (frame < frames) & ~settled
 
     def go(carry):
-        frame, x, step, settled = carry
-        x, step = jax.lax.fori_loop(0, stride_ref[frame], one, (x, step))
-        final = record(frame, x)
-        return frame + 1, x, step, settled if final is None else final
+        frame, x, step, settled, _ = carry
+        values, settled = record(frame, x, settled)
+        carry = one(0, (x, step))  # the first step stands beside the record: both use x x^T, which is computed once
+        x, step = jax.lax.fori_loop(1, stride_ref[frame], one, carry)
+        return frame + 1, x, step, settled, values
 
-    record(0, x)
-    frame, x, _, _ = jax.lax.while_loop(go_on, go, (jnp.int32(1), x, jnp.int32(0), jnp.array(False)))
-    if delta is not None:  # consensus is for ever: the last value stands for the rest
+    zeros = tuple(jnp.float32(0) for _ in outs)
+    frame, *_, values = jax.lax.while_loop(go_on, go, (jnp.int32(0), x, jnp.int32(0), jnp.array(False), zeros))
+    if delta is not None:  # consensus is for ever: the last values stand for the rest
 
         def repeat(frame, carry):
-            record(frame, x)
+            write(frame, values)
             return carry
 
         jax.lax.fori_loop(frame, frames, repeat, 0)

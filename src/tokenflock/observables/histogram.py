@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.errors import require
-from tokenflock.observables.observable import Observable, cosines, counted_pairs
-from tokenflock.shapes import Array, Tokens, Weights
+from tokenflock.observables.observable import CosineObservable, counted_pairs
+from tokenflock.shapes import Array, Rows, Weights
 
 
-class Histogram(Observable):
+class Histogram(CosineObservable):
     """Distribution of cosines over pairs i != j, as the share of pairs in each of `bins` equal bins of [-1, 1].
 
     Pairs count by the product of their weights. The diagonal i = j is left out, as the captions of the papers say; with
@@ -29,10 +29,10 @@ class Histogram(Observable):
     def __check_init__(self) -> None:
         require(self.bins >= 1, "bins", "1 or more", self.bins)
 
-    def measure(self, x: Tokens, w: Weights) -> Array:
+    def of_cosines(self, G: Rows, w: Weights) -> Array:
         pairs = jnp.outer(w, w) if self.diagonal else counted_pairs(w)
-        place = jnp.clip(((cosines(x) + 1) / 2 * self.bins).astype(int), 0, self.bins - 1)
-        return jnp.zeros(self.bins, x.dtype).at[place].add(pairs)
+        place = jnp.clip(((G + 1) / 2 * self.bins).astype(int), 0, self.bins - 1)
+        return jnp.zeros(self.bins, G.dtype).at[place].add(pairs)
 
     def coords(self) -> dict[str, Any]:
         edges = np.linspace(-1, 1, self.bins + 1)

@@ -60,6 +60,22 @@ class Observable(Frozen):
         return {}
 
 
+class CosineObservable(Observable):
+    """An observable of the cosines between tokens alone. On the sphere an engine has them already: they are x x^T."""
+
+    @abstractmethod
+    def of_cosines(self, G: Rows, w: Weights) -> Array:
+        """The value for a matrix of cosines."""
+
+    def measure(self, x: Tokens, w: Weights) -> Array:
+        return self.of_cosines(cosines(x), w)
+
+
+def on_sphere(observable: Observable, x: Tokens, w: Weights) -> Array:
+    """The value for tokens that are unit vectors already."""
+    return observable.of_cosines(x @ x.T, w) if isinstance(observable, CosineObservable) else observable.measure(x, w)
+
+
 def cosines(x: Tokens) -> Rows:
     """<x_i, x_j> / |x_i| |x_j|, within [-1, 1]."""
     u = normalise(x)

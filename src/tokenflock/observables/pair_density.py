@@ -6,12 +6,11 @@ import jax.numpy as jnp
 
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
-from tokenflock.observables.observable import Observable
-from tokenflock.shapes import Array, Scalar, Tokens, Weights
-from tokenflock.spaces.sphere import normalise
+from tokenflock.observables.observable import CosineObservable
+from tokenflock.shapes import Array, Rows, Scalar, Weights
 
 
-class PairDensity(Observable):
+class PairDensity(CosineObservable):
     """Share of pairs i != j with <x_i, x_j> >= 1 - delta: the quantity p_delta of the phase diagrams.
 
     Source: section 6.3 and Figure 3 of arXiv 2312.10794, with delta = 1e-3. A single token counts as one cluster: 1.
@@ -36,9 +35,9 @@ class PairDensity(Observable):
     def at_rest(self, value: Array) -> Array:
         return value > 1 - 1e-6
 
-    def measure(self, x: Tokens, w: Weights) -> Scalar:
-        u, order = normalise(x), jnp.arange(w.shape[0])
-        met = (u @ u.T >= 1 - self.delta) & (order[:, None] != order)
+    def of_cosines(self, G: Rows, w: Weights) -> Scalar:
+        order = jnp.arange(w.shape[0])
+        met = (1 - self.delta <= G) & (order[:, None] != order)
         pairs = jnp.sum(w) ** 2 - jnp.sum(w * w)
         share = jnp.sum(w * jnp.sum(jnp.where(met, w, 0), axis=1)) / pairs
         return jnp.where(jnp.sum(w > 0) > 1, share, 1.0)
