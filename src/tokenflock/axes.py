@@ -70,8 +70,9 @@ def _dotted(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _bare(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
+    """A bare name is looked for in the dynamics first, then in the start, the solver and the observables."""
     name = {"step": "h"}.get(name, name)
-    everywhere = [path for role in ROLES for path in _search(parts[role], (role,), name)]
+    everywhere = next((paths for role in ROLES if (paths := _search(parts[role], (role,), name))), [])
     if not everywhere:
         known = sorted({path[-1] for role in ROLES for path in _search(parts[role], (role,), None)})
         raise UserError(f"over has no parameter {name!r}; there are {', '.join(known)}")

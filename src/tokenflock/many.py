@@ -81,7 +81,9 @@ def ensemble(
     ('beta', 'time')
     """
     solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
-    observe = tuple(one.bind(dynamics) for one in observe)
+    observe = tuple(observe)
+    for one in observe:
+        one.bind(dynamics)  # what an observable lacks must be there; each system binds its own later
     found = sweeps.axes(over or {}, dynamics, start, solver, observe)
     _check(dynamics, solver, observe, repeats, quantiles, matrices)
     plan = Plan(
@@ -196,6 +198,11 @@ class Plan:
     def total_steps(self) -> int:
         return sum(len(sheet.cells) * self.repeats * int(self.steps(sheet.solver)[0][-1]) for sheet in self.sheets())
 
+    def title(self) -> str:
+        """What ran, and over what: SelfAttention over beta, d."""
+        over = ", ".join(axis.name for axis in self.axes)
+        return f"tokenflock: {type(self.dynamics).__name__} over {over}" if over else f"tokenflock: {self.dynamics!r}"
+
     def recipe(self) -> dict[str, Any]:
         return {
             "verb": "ensemble", "dynamics": self.dynamics, "start": self.start, "solver": self.solver,
@@ -287,7 +294,7 @@ def _dataset(plan: Plan, summary: Summary, saved: Store, recipe: dict[str, Any],
     recipe["versions"] = recipes.versions("jax")
     chosen = recipe["chosen"]
     attrs = {
-        "title": f"tokenflock: {plan.dynamics!r}", "convention": plan.solver.convention, "recipe": recipes.dumps(recipe),
+        "title": plan.title(), "convention": plan.solver.convention, "recipe": recipes.dumps(recipe),
         "engine": f"{chosen['engine']}: {chosen['why']}" if chosen else "stored", "device": str(jax.devices()[0]),
         "seconds": round(seconds, 4),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from tokenflock import __version__
 COMMANDS = {
     "tour": "a short guided run: simulate, tell what happened, write a figure and a film",
     "simulate": "follow one system of tokens and save it",
+    "phase": "a phase diagram: many systems for each beta, means and errors over time",
     "plot": "draw a saved run",
     "film": "make a film (mp4 or gif) of a saved run",
     "theory": "evaluate a closed form",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,24 @@ def progress(title: str) -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextmanager
+def rate(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for steps of systems, with their rate and the time left; yields a function of (done, total)."""
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task(title, total=1, rate="")
+        began = time.monotonic()
+
+        def report(done: int, total: int) -> None:
+            speed = done / max(time.monotonic() - began, 1e-9)
+            bar.update(task, completed=done, total=total, rate=f"{speed:.2e} system-steps/s")
+
+        yield report
 
 
 def keep_compiled() -> None:

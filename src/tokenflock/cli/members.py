@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -54,19 +54,47 @@ def member(role: str, kind: str, name: str, tokens: Sequence[str]) -> Member:
     return Member(role, entry, inner)
 
 
-def parameters(chosen: Member, taken: set[str]) -> list[inspect.Parameter]:
+def command(
+    run: Callable[..., None], roles: dict[str, tuple[str, str | None]], tokens: Sequence[str], skip: Sequence[str] = ()
+):
+    """The function `run` as a command whose options are its own and those of the members that the tokens name.
+
+    `roles` gives for each role its kind and its default member; `run` gets the members as `chosen` and the values of their
+    options as `values`. Options in `skip` are left out.
+    """
+    chosen = {}
+    for role, (kind, default) in roles.items():
+        name = scan(tokens, f"--{role}") or default
+        if name is not None:
+            chosen[role] = member(role, kind, name, tokens)
+    fixed = inspect.signature(run, eval_str=True).parameters
+    own = [one for name, one in fixed.items() if name not in ("chosen", "values")]
+    taken = {f"--{one.name.replace('_', '-')}" for one in own}
+    extra = [one for part in chosen.values() for one in parameters(part, taken, skip)]
+
+    def call(**values: Any) -> None:
+        mine = {name: values.pop(name) for name in list(values) if "__" not in name}
+        run(chosen=chosen, values=values, **mine)
+
+    call.__signature__ = inspect.Signature([*own, *extra])
+    call.__annotations__ = {one.name: one.annotation for one in [*own, *extra]}
+    call.__doc__ = run.__doc__
+    return call
+
+
+def parameters(chosen: Member, taken: set[str], skip: Sequence[str] = ()) -> list[inspect.Parameter]:
     """The options of a member as keyword parameters; a name that is taken already gets the role as a prefix."""
     group = Group(f"{chosen.role.capitalize()}: {chosen.entry.slug}", help=chosen.entry.summary)
     found = []
     for option in chosen.entry.options:
-        if option.name in chosen.inner and option.annotation == "NeuralODE":
+        if option.name in skip or (option.name in chosen.inner and option.annotation == "NeuralODE"):
             continue
         names = _ALIASES.get(option.name, [f"--{option.name.replace('_', '-')}"])
         if taken & set(names):
             names = [f"--{chosen.role}-{option.name.replace('_', '-')}"]
         taken.update(names)
         found.append(_parameter(chosen, option, names, group))
-    return found + [one for inside in chosen.inner.values() for one in parameters(inside, taken)]
+    return found + [one for inside in chosen.inner.values() for one in parameters(inside, taken, skip)]
 
 
 def _parameter(chosen: Member, option: Option, names: list[str], group: Group) -> inspect.Parameter:

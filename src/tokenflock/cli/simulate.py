@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,32 +20,7 @@ ROLES = {"dynamics": ("dynamics", "self-attention"), "start": ("starts", "unifor
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
-    """The command for these tokens: its options are those of the members that they name."""
-    chosen = {}
-    for role, (kind, default) in ROLES.items():
-        name = members.scan(tokens, f"--{role}") or default
-        if name is not None:
-            chosen[role] = members.member(role, kind, name, tokens)
-    fixed = inspect.signature(_run, eval_str=True).parameters
-    own = [one for name, one in fixed.items() if name not in ("chosen", "values")]
-    taken = {f"--{one.name}" for one in own}
-    extra = [one for part in chosen.values() for one in members.parameters(part, taken)]
-
-    def simulate(**values: Any) -> None:
-        mine = {name: values.pop(name) for name in list(values) if "__" not in name}
-        _run(chosen=chosen, values=values, **mine)
-
-    simulate.__signature__ = inspect.Signature([*own, *extra])
-    simulate.__annotations__ = {one.name: one.annotation for one in [*own, *extra]}
-    simulate.__doc__ = """Follow one system of tokens and save it as netCDF (variable x: time, particle, coord).
-
-    The options below are those of the dynamics, the start and the solver that you name: add --help after them.
-
-    Example: `tokenflock simulate --dynamics self-attention --beta 4 --n 32 --d 2 --t 30 --seed 0 --out run.nc`
-
-    Example: `tokenflock simulate --dynamics causal --start cap --angle 1 --solver layer --step 0.1 --until consensus`
-    """
-    return simulate
+    return members.command(_run, ROLES, tokens)
 
 
 def _run(
@@ -67,6 +41,14 @@ def _run(
     dtype: Annotated[str, Parameter(help="float64 or float32")] = "float64",
     out: Annotated[Path, Parameter(help="the file to write")] = Path("run.nc"),
 ) -> None:
+    """Follow one system of tokens and save it as netCDF (variable x: time, particle, coord).
+
+    The options below are those of the dynamics, the start and the solver that you name: add --help after them.
+
+    Example: `tokenflock simulate --dynamics self-attention --beta 4 --n 32 --d 2 --t 30 --seed 0 --out run.nc`
+
+    Example: `tokenflock simulate --dynamics causal --start cap --angle 1 --solver layer --step 0.1 --until consensus`
+    """
     writable(out)
     keep = None if times is None else numbers(times, "--times")
     keep_compiled()

@@ -49,12 +49,12 @@ def tour(
     from tokenflock.starts import Uniform
 
     console.print(_INTRO.format(n=n, beta=beta))
-    times = np.concatenate([[0.0], np.geomspace(0.05, 1e5, 399)])
+    law, start = SelfAttention(beta=beta), Uniform(n=n, d=2)
+    options = {"until": Consensus(delta=1e-5), "seed": seed, "observe": [Energy(), ClusterCount()]}
+    coarse = np.concatenate([[0.0], np.geomspace(0.05, 1e5, 199)])
     with progress("simulating") as report:
-        run = flock.simulate(
-            SelfAttention(beta=beta), Uniform(n=n, d=2), times[-1], times=times, until=Consensus(), seed=seed,
-            observe=[Energy(), ClusterCount()], progress=report,
-        )  # fmt: skip
+        run = flock.simulate(law, start, coarse[-1], times=coarse, progress=report, **options)
+        run = flock.simulate(law, start, coarse[-1], times=_times(np, run), progress=report, **options)
     from tokenflock.cli.story import tell, tell_waiting
 
     tell(run)
@@ -64,11 +64,18 @@ def tour(
     stage = _longest(flock, run)
     plots.save_figure(plots.overview(run, log_time=True, clusters_at=stage), paths["overview.png"])
     with progress("filming") as report:
-        plots.film(run, paths["film.mp4"], seconds=12, clusters_at=stage, progress=report)
+        plots.film(run, paths["film.mp4"], seconds=14, log_time=True, clusters_at=stage, progress=report)
     console.print("\nThe run, a figure and a film are in")
     for path in paths.values():
         console.print(f"  {path.resolve()}", soft_wrap=True)
-    console.print("\nNext: tokenflock simulate --help, tokenflock list, tokenflock theory transition-curve --n 32 --t 10,20,30")
+    console.print("\nNext: tokenflock simulate --help, tokenflock phase --help, tokenflock list")
+
+
+def _times(np, run):
+    """Frames for a film: slower and slower from the start, and again slowly into the last merge."""
+    end = float(run.time[-1])
+    first, last = np.geomspace(0.05, end / 2, 280), end - np.geomspace(0.01, end / 2, 140)[::-1]
+    return np.concatenate([[0.0], np.unique(np.concatenate([first, last])), [1.01 * end + 1]])
 
 
 def _longest(flock, run) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import equinox as eqx
@@ -55,10 +55,16 @@ class Job:
 
 
 def fill(parts: Parts, paths: tuple[tuple[Any, ...], ...], values: list[Any]) -> Parts:
-    """The parts with other numbers at the paths."""
-    if not paths:
-        return parts
-    return eqx.tree_at(lambda tree: [follow(tree, path) for path in paths], parts, values, is_leaf=lambda leaf: leaf is None)
+    """The parts with other numbers at the paths; observables that lack a number take it from the law as it is then."""
+    if paths:
+        where = partial(_leaves, paths=paths)
+        parts = eqx.tree_at(where, parts, values, is_leaf=lambda leaf: leaf is None)
+    law, solver, observables = parts
+    return law, solver, tuple(one.bind(law) for one in observables)
+
+
+def _leaves(parts: Parts, paths: tuple[tuple[Any, ...], ...]) -> list[Any]:
+    return [follow(parts, path) for path in paths]
 
 
 def follow(tree: Any, path: tuple[Any, ...]) -> Any:
