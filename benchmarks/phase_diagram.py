@@ -134,6 +134,20 @@ def report(d: int, label: str, seconds: float, bases: tuple[float, float], total
     return row
 
 
+def contributions(dimensions: list[int], betas: int, repeats: int, steps: int) -> list[dict]:
+    """What each way gives, in microseconds a system-step: XLA, the compiled loop, and settling on top of either."""
+    grid, total, rows = np.linspace(0.1, 9, betas), betas * repeats * steps, []
+    for d in dimensions:
+        row = {"d": d}
+        for engine in ("batch", "lanes"):
+            for settle in (False, True):
+                seconds = best(partial(ours, d, grid, repeats, steps, engine=engine, settle=settle), 3)
+                row[f"{engine}{', settling' if settle else ''}"] = 1e6 * seconds / total
+        rows.append(row)
+        print(f"d = {d:<5} us a system-step: " + "   ".join(f"{k} {v:.3f}" for k, v in row.items() if k != "d"), flush=True)
+    return rows
+
+
 def linearity(betas: int, repeats: int, steps: int) -> dict[str, list[float]]:
     """Cost against repeats, betas and steps, each halved and halved again; settling off, so that all systems do all steps."""
     found = {}
@@ -184,10 +198,12 @@ def main() -> None:
                 seconds = best(partial(work, d, grid, options.repeats, options.steps), options.best_of)
                 rows.append(report(d, label, seconds, bases, total, engine, limits))
     lines = linearity(options.betas, options.repeats, options.steps)
+    parts = [] if device == "cuda" else contributions([2, 8, 32, 1024], 9, 256, options.steps)
     if options.out:
         facts = {"device": name, "date": time.strftime("%Y-%m-%d"), "jax": jax.__version__, "torch": torch.__version__}
         sizes = {"n": N, "h": H, "betas": options.betas, "repeats": options.repeats, "steps": options.steps}
-        options.out.write_text(json.dumps(facts | sizes | {"ceilings": limits, "rows": rows, "linearity": lines}, indent=1))
+        measured = {"ceilings": limits, "rows": rows, "linearity": lines, "contributions": parts}
+        options.out.write_text(json.dumps(facts | sizes | measured, indent=1))
         print(f"saved {options.out}")
 
 

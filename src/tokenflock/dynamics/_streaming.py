@@ -22,6 +22,11 @@ def by_rows(law: MeanField, t: Time, q: Points, x: Tokens, w: Weights, block: in
     return jax.lax.map(lambda point: law.field(t, point[None], x, w)[0], q, batch_size=block)
 
 
+def tiles(law: MeanField) -> bool:
+    """Whether the field is the plain sum of logits and values, with nothing done to it afterwards."""
+    return type(law).field is AttentionLaw.field
+
+
 def by_tiles(law: AttentionLaw, t: Time, q: Points, x: Tokens, w: Weights, interpret: bool = False) -> Points:
     """The field by tiles of points and tokens on a GPU (Pallas): logits live on chip only, sums are carried along.
 

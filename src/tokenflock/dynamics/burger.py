@@ -60,7 +60,7 @@ class Burger(AttentionLaw, GradientFlow):
         return w @ jnp.exp(x @ self.D @ x.T) @ w
 
     def metric(self, x: Tokens, w: Weights) -> Weights:
-        return 2 * w * (jnp.exp(x @ self.D @ x.T) @ w if self.normalised else 1)
+        return 2 * w * (jnp.sum(w * jnp.exp(x @ self.D @ x.T), axis=-1) if self.normalised else 1)
 
     @property
     def ascends(self) -> bool:

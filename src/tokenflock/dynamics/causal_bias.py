@@ -33,8 +33,9 @@ class CausalBias(Dynamics):
     def bias(self, w: Weights) -> Rows:
         """a_jk, the share of token k in what token j hears of its past; the first token hears nothing."""
         order = jnp.arange(w.shape[0])
-        position = jnp.cumsum(w > 0)
-        distance = (position[:, None] - position) / jnp.maximum(position[-1], 1)
+        counts = (w > 0).astype(w.dtype)
+        position = jnp.sum(jnp.where(order[:, None] >= order, counts, 0), axis=-1)
+        distance = (position[:, None] - position) / jnp.maximum(jnp.sum(counts), 1)
         return softmax(jnp.where(order[:, None] > order, -self.slope * distance, -jnp.inf), w)
 
     def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import jax.numpy as jnp
 
@@ -19,6 +20,8 @@ class Dynamics(Frozen):
     A member writes `force`. Everything else follows from it: the flow dx/dt = `velocity` (its tangent part), the
     Transformer layer x <- normalize(x + h force), Jacobians, ensembles, kernels.
     """
+
+    on_chip: ClassVar[bool] = True  # made of what the GPU kernel of the resident engine can do
 
     @property
     def space(self) -> Space:

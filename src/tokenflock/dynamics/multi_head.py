@@ -28,6 +28,7 @@ class MultiHead(MeanField):
     """
 
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
+    on_chip: ClassVar[bool] = False  # no stacks of matrices there
 
     V: Array
     "values, (heads, d, d)"

@@ -50,7 +50,7 @@ class SelfAttention(AttentionLaw, GradientFlow):
         return interaction_energy(x @ x.T, w, self.beta)
 
     def metric(self, x: Tokens, w: Weights) -> Weights:
-        return w * (jnp.exp(self.beta * (x @ x.T)) @ w)
+        return w * jnp.sum(w * jnp.exp(self.beta * (x @ x.T)), axis=-1)
 
     @property
     def ascends(self) -> bool:

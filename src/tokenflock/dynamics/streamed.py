@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import jax
 
-from tokenflock.dynamics._streaming import by_rows, by_tiles
+from tokenflock.dynamics._streaming import by_rows, by_tiles, tiles
 from tokenflock.dynamics.dynamics import AttentionLaw, MeanField
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.errors import require
@@ -24,6 +24,7 @@ class Streamed(MeanField):
     """
 
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
+    on_chip: ClassVar[bool] = False  # it is for systems that do not fit there
 
     base: AttentionLaw = SelfAttention()
     "the law to evaluate"
@@ -40,7 +41,7 @@ class Streamed(MeanField):
         return self.base.space
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        if jax.default_backend() == "gpu" and x.dtype == "float32":
+        if jax.default_backend() == "gpu" and x.dtype == "float32" and tiles(self.base):
             return by_tiles(self.base, t, q, x, w)
         return by_rows(self.base, t, q, x, w, self.block)
 

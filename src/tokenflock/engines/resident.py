@@ -6,7 +6,7 @@ chip. Coordinates are padded with zeros and tokens with zero weights to powers o
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 
 import equinox as eqx
 import jax
@@ -36,6 +36,9 @@ def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | No
         return "the resident engine works in float32"
     if any(isinstance(leaf, Switching) for leaf in jax.tree.leaves(job.law, is_leaf=lambda leaf: isinstance(leaf, Switching))):
         return "the resident engine takes matrices that do not change in time"
+    foreign = _foreign((job.law, job.observables))
+    if foreign is not None:
+        return f"the resident engine cannot do {foreign} on chip"
     if any(one.dims for one in job.observables):
         return "the resident engine takes observables that are one number"
     if matrices and d > WIDEST_MATRIX:
@@ -43,6 +46,15 @@ def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | No
     if n > MOST_TOKENS or d > MOST_COORDINATES:
         return f"n = {n}, d = {d} does not fit on chip (n <= {MOST_TOKENS}, d <= {MOST_COORDINATES})"
     return None
+
+
+def _foreign(parts: object) -> str | None:
+    """The name of a part, however deep, that the kernel cannot be made of."""
+
+    def strange(leaf: object) -> bool:
+        return getattr(leaf, "on_chip", True) is False
+
+    return next((type(leaf).__name__ for leaf in jax.tree.leaves(parts, is_leaf=strange) if strange(leaf)), None)
 
 
 def padded(size: int) -> int:
@@ -112,11 +124,13 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
     def record(frame, x, settled):
         """Write the observables of a frame; returns them and whether they are final."""
         observables = parts()[2]
-        values = tuple(on_sphere(observable, x, w).astype(jnp.float32) for observable in observables)
+        lost = 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0))  # NaN where a token is: a count would not show it
+        values = tuple(on_sphere(observable, x, w).astype(jnp.float32) + lost for observable in observables)
         write(frame, values)
         if delta is not None:
             shown = [observable.at_rest(value) for observable, value in zip(observables, values)]
-            settled = next((one for one in shown if one is not None), on_sphere(MinimumCosine(), x, w) >= 1 - delta)
+            told = all(one is not None for one in shown)  # each of its own threshold
+            settled = reduce(jnp.logical_and, shown) if told else on_sphere(MinimumCosine(), x, w) >= 1 - delta
         return values, settled
 
     def go_on(carry):

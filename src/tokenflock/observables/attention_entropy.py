@@ -27,6 +27,10 @@ class AttentionEntropy(Observable):
     t: float = 0.0
     "time at which matrices that move are taken"
 
+    @property
+    def isotropic(self) -> bool:
+        return self.dynamics is None or self.dynamics.isotropic
+
     def bind(self, dynamics: Dynamics) -> AttentionEntropy:
         return self if self.dynamics is not None else AttentionEntropy(dynamics, self.t)
 

@@ -21,6 +21,10 @@ class AttentionMatrix(Observable):
     t: float = 0.0
     "time at which matrices that move are taken"
 
+    @property
+    def isotropic(self) -> bool:
+        return self.dynamics is None or self.dynamics.isotropic
+
     def bind(self, dynamics: Dynamics) -> AttentionMatrix:
         return self if self.dynamics is not None else AttentionMatrix(dynamics, self.t)
 

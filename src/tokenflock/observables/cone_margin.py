@@ -19,6 +19,7 @@ class ConeMargin(Observable):
     """
 
     isotropic: ClassVar[bool] = False
+    on_chip: ClassVar[bool] = False  # it looks at one coordinate
 
     axis: Array | None = None
     "a direction, (d,)"

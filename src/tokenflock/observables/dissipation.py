@@ -19,6 +19,10 @@ class Dissipation(Observable):
     dynamics: Dynamics | None = None
     "the gradient flow; the dynamics that ran unless given"
 
+    @property
+    def isotropic(self) -> bool:
+        return self.dynamics is None or self.dynamics.isotropic
+
     def bind(self, dynamics: Dynamics) -> Dissipation:
         return self if self.dynamics is not None else Dissipation(dynamics)
 

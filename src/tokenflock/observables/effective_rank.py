@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jax.scipy.special import entr
 
@@ -12,6 +14,8 @@ from tokenflock.spaces.sphere import normalise
 
 class EffectiveRank(Observable):
     """Exponential of the entropy of the eigenvalues of sum_i w_i x_i x_i^T: 1 at consensus, d for uniform tokens."""
+
+    on_chip: ClassVar[bool] = False  # no eigenvalues there
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
         u = jnp.sqrt(w)[:, None] * normalise(x)

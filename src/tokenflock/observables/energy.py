@@ -74,6 +74,10 @@ class Energy(Observable):
     "symmetric matrix in the exponent; the identity unless given"
 
     @property
+    def isotropic(self) -> bool:
+        return self.D is None
+
+    @property
     def name(self) -> str:
         return "log_energy" if self.log else "energy"
 

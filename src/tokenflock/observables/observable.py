@@ -24,6 +24,7 @@ class Observable(Frozen):
 
     dims: ClassVar[tuple[str, ...]] = ()
     isotropic: ClassVar[bool] = True  # blind to rotations of all tokens at once
+    on_chip: ClassVar[bool] = True  # made of what the GPU kernel of the resident engine can do
     unit: ClassVar[str] = ""
 
     @abstractmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 
 from tokenflock.errors import require
@@ -15,6 +17,8 @@ class SpanDimension(Observable):
 
     Source: option --plotdim of the code of arXiv 2312.10794, threshold 1e-3.
     """
+
+    on_chip: ClassVar[bool] = False  # no eigenvalues there
 
     threshold: float = 1e-3
     "eigenvalues below it do not count"

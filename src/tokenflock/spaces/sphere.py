@@ -18,12 +18,11 @@ def normalise(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
 class Sphere(Space):
     """The unit sphere S^(d-1) in R^d: tokens after layer normalisation.
 
-        `tangent` is P_x v = v - <x, v> x, `project` is x / |x|.
+    `tangent` is P_x v = v - <x, v> x, `project` is x / |x|.
 
-        >>> import jax
-    import jax.numpy as jnp
-        >>> float(Sphere().distance(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])))  # doctest: +ELLIPSIS
-        1.57079...
+    >>> import jax.numpy as jnp
+    >>> float(Sphere().distance(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])))  # doctest: +ELLIPSIS
+    1.57079...
     """
 
     def project(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
