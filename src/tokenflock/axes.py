@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,17 +24,18 @@ ROLES = ("dynamics", "start", "solver", "observe")
 class Axis:
     """One swept parameter: its name, its values, and the attribute that takes them.
 
-    `path` is (role, attribute, ...). An axis is `outer` where it changes a shape or the number of steps (anything of the
-    start or the solver): those are looped over; all others run at once.
+    `path` is (role, attribute, ...). An axis is `outer` where it changes a shape, the number of steps or the code that runs
+    (anything of the start or the solver, and whole numbers and switches): those are looped over; all others run at once.
     """
 
     name: str
     values: np.ndarray
     path: tuple[Any, ...]
+    outer: bool
 
-    @property
-    def outer(self) -> bool:
-        return self.path[0] in ("start", "solver")
+    def value(self, k: int) -> Any:
+        """The k-th value: a number, or an array."""
+        return self.values[k].item() if self.values.ndim == 1 else self.values[k]
 
     @property
     def coordinate(self) -> np.ndarray:
@@ -53,19 +55,26 @@ def axes(
             raise UserError(
                 f"over[{name!r}] must be a list of values, got {values!r}; write e.g. over={{{name!r}: [1.0, 2.0]}}"
             )
+        if array.dtype.kind not in "biuf":
+            raise UserError(f"over[{name!r}] must be numbers, got {values!r}; run one ensemble for each")
         path = _dotted(name, parts) if "." in name else _bare(name, parts)
-        found.append(Axis(name, array, path))
+        shapes = path[0] in ("start", "solver") or isinstance(_leaf(parts, path), (int, enum.Enum))
+        found.append(Axis(name, array, path, shapes))
     return found
+
+
+def _leaf(tree: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        tree = tree[step] if isinstance(tree, (dict, tuple)) else getattr(tree, str(step))
+    return tree
 
 
 def _dotted(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
     path = tuple(int(step) if step.isdigit() else step for step in name.split("."))
-    tree: Any = parts
-    for step in path:
-        try:
-            tree = tree[step] if isinstance(tree, (dict, tuple)) else getattr(tree, str(step))
-        except (KeyError, IndexError, AttributeError, TypeError):
-            raise UserError(f"over has no parameter {name!r}; begin with dynamics., start., solver. or observe.0.") from None
+    try:
+        _leaf(parts, path)
+    except (KeyError, IndexError, AttributeError, TypeError):
+        raise UserError(f"over has no parameter {name!r}; begin with dynamics., start., solver. or observe.0.") from None
     return path
 
 
@@ -98,9 +107,13 @@ def _search(part: Any, path: tuple[Any, ...], name: str | None) -> list[tuple[An
     return found
 
 
-def put(part: Frozen, path: tuple[Any, ...], value: Any) -> Frozen:
-    """A copy of an object with another value at a path, checked as a new object is."""
+def put(part: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """A copy of an object (or of a tuple or dict of them) with another value at a path, checked as a new object is."""
     head, *rest = path
+    if isinstance(part, dict):
+        return part | {head: put(part[head], tuple(rest), value)}
+    if isinstance(part, tuple):
+        return (*part[:head], put(part[head], tuple(rest), value), *part[head + 1 :])
     fields = {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
     fields[head] = put(fields[head], tuple(rest), value) if rest else value
     return type(part)(**fields)

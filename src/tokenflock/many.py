@@ -17,13 +17,13 @@ from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.choose import Choice, Systems, choose
 from tokenflock.engines.job import Job
-from tokenflock.errors import SimulationError, require
-from tokenflock.matrices._random import RandomMatrices
+from tokenflock.errors import SimulationError, overflowed, require
+from tokenflock.matrices._random import RandomMatrices, Value
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.partial import Store
 from tokenflock.precision import cast, precision
-from tokenflock.schedule import schedule
+from tokenflock.schedule import check, schedule
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
 from tokenflock.solvers.solver import FixedStep, Solver
@@ -89,6 +89,7 @@ def ensemble(
     plan = Plan(
         dynamics, start, solver, observe, tuple(found), repeats, t, times, frames, matrices, seed, dtype, rotate, settle
     )
+    plan.check()
     recipe = plan.recipe() | {"quantiles": list(quantiles), "keep": keep, "engine": engine}
     summary = Summary(tuple(quantiles), keep)
     saved = Store(store, recipes.dumps(recipe))
@@ -146,9 +147,10 @@ class Summary:
 class Sheet:
     """All cells that share shapes and steps: one choice of the outer axes."""
 
-    outer: tuple[int, ...]
+    dynamics: Dynamics
     start: Start
     solver: FixedStep
+    observe: tuple[Observable, ...]
     cells: tuple[tuple[int, ...], ...]  # positions on every axis, outer ones fixed
 
 
@@ -180,17 +182,31 @@ class Plan:
         outer = [axis for axis in self.axes if axis.outer]
         found = []
         for pick in itertools.product(*(range(len(axis.values)) for axis in outer)):
-            start, solver = self.start, self.solver
+            parts = {"dynamics": self.dynamics, "start": self.start, "solver": self.solver, "observe": self.observe}
             for axis, k in zip(outer, pick):
-                value = axis.values[k].item() if axis.values.ndim == 1 else axis.values[k]
-                if axis.path[0] == "start":
-                    start = sweeps.put(start, axis.path[1:], value)
-                else:
-                    solver = sweeps.put(solver, axis.path[1:], value)
+                parts = sweeps.put(parts, axis.path, axis.value(k))
             fixed = {id(axis): k for axis, k in zip(outer, pick)}
             ranges = [[fixed[id(axis)]] if axis.outer else range(len(axis.values)) for axis in self.axes]
-            found.append(Sheet(pick, start, solver, tuple(itertools.product(*ranges))))
+            found.append(Sheet(**parts, cells=tuple(itertools.product(*ranges))))
         return found
+
+    def laws(self, sheet: Sheet) -> list[Dynamics]:
+        """The laws of a sheet, each value of each axis once. They are built here, and so checked: engines fill in numbers."""
+        inner = [axis for axis in self.axes if not axis.outer]
+        parts = {"dynamics": sheet.dynamics, "observe": sheet.observe}
+        for axis in inner:
+            parts = sweeps.put(parts, axis.path, axis.value(0))
+        each = [sweeps.put(parts, axis.path, axis.value(k)) for axis in inner for k in range(len(axis.values))]
+        return [one["dynamics"] for one in (parts, *each)]
+
+    def check(self) -> None:
+        """Every law must fit the tokens, and every step the times."""
+        sheets = self.sheets()
+        for sheet in sheets:
+            for law in self.laws(sheet):
+                check(law, sheet.start, sheet.solver, self.t, self.times, self.frames)
+        frames = sorted({len(self.steps(sheet.solver)[0]) for sheet in sheets})
+        require(len(frames) == 1, "frames", "at most one for each step, for every h", f"{frames} frames", f"write {frames[0]}")
 
     def steps(self, solver: FixedStep) -> tuple[np.ndarray, np.ndarray]:
         return schedule(solver, self.t, self.times, self.frames)
@@ -216,15 +232,20 @@ class Plan:
         """The work of a sheet, for an engine. A swept threshold decides itself when it is final: nothing settles then."""
         inner = [axis for axis in self.axes if not axis.outer]
         paths = tuple((ROLE[axis.path[0]], *axis.path[1:]) for axis in inner)
-        settle = self.settle and not any(axis.path[0] == "observe" for axis in inner)
-        parts = cast((self.dynamics, sheet.solver, self.observe), self.dtype)
+        laws = self.laws(sheet)
+        thresholds = any(axis.path[0] == "observe" for axis in inner)
+        random = self.matrices is not None and self.matrices.value is not Value.IDENTITY
+        settle = self.settle and not thresholds and not random and all(law.keeps_cones for law in laws)
+        parts = cast((laws[0], sheet.solver, sheet.observe), self.dtype)
         return Job(*parts, sheet.start.weights(), self.steps(sheet.solver)[0], paths, self.dtype, settle)
 
 
 def _run_sheet(plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, saved: Store, tally: Tally) -> dict[str, Any]:
     """Run the cells of a sheet that are not done yet, a few whole cells at a time."""
     job = plan.job(sheet)
-    systems = Systems(plan.dynamics, sheet.start, plan.matrices, plan.seed, plan.dtype, plan.t, plan.rotate)
+    turn = plan.rotate and all(law.isotropic for law in plan.laws(sheet))
+    end = float(plan.steps(sheet.solver)[1][-1])
+    systems = Systems(sheet.dynamics, sheet.start, plan.matrices, plan.seed, plan.dtype, end, turn)
     chosen: Choice = choose(engine, job, systems, plan.repeats * len(sheet.cells), memory)
     steps = int(job.steps[-1])
     todo = [cell for cell in sheet.cells if cell not in saved]
@@ -251,8 +272,6 @@ def _run_sheet(plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, 
 def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
     fixed = isinstance(solver, FixedStep)
     require(fixed, "solver", "one of fixed step, for an ensemble", type(solver).__name__, "write e.g. RK4(h=0.1)")
-    if dynamics.noisy:
-        require(solver.takes_noise, "solver", "one that takes noise", type(solver).__name__, "use EulerMaruyama")
     require(len(observe) > 0, "observe", "at least one observable", "none", "write e.g. observe=[PairDensity()]")
     names = [one.name for one in observe]
     require(len(set(names)) == len(names), "observe", "observables of different names", names, "sweep the parameter with over")
@@ -265,10 +284,7 @@ def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
 def _check_finite(values: dict[str, Any], plan: Plan) -> None:
     for name, value in values.items():
         if not (name.endswith("_error") or np.isfinite(value).all()):
-            raise SimulationError(
-                f"{name} of {plan.dynamics!r} is not finite in {plan.dtype}: it overflowed. Take dtype='float64', a smaller "
-                "beta or step, Energy(log=True), or the clock 'peak' for unnormalised attention"
-            )
+            raise SimulationError(overflowed(f"{name} of {plan.dynamics!r}", plan.dtype))
 
 
 def _dataset(plan: Plan, summary: Summary, saved: Store, recipe: dict[str, Any], seconds: float) -> xr.Dataset:

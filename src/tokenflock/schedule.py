@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
+from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep, Solver
+from tokenflock.starts.start import Start
 
 
 def schedule(solver: Solver, t: float, times: Sequence[float] | None, frames: int) -> tuple[np.ndarray | None, np.ndarray]:
@@ -27,3 +30,21 @@ def schedule(solver: Solver, t: float, times: Sequence[float] | None, frames: in
         fits = bool(np.all(np.abs(exact - np.round(exact)) <= 1e-6 * np.maximum(exact, 1)))
         require(fits, "times", f"multiples of the step h = {h:g}", times, "choose other times or another step")
     return steps, steps * h
+
+
+def check(dynamics: Dynamics, start: Start, solver: Solver, t: float, times: Sequence[float] | None, frames: int) -> None:
+    """Refuse tokens that do not fit the law, times that are none, and solvers that cannot follow the law."""
+    n, d = start.shape
+    name = type(dynamics).__name__
+    require(dynamics.dimension in (None, d), "d", f"{dynamics.dimension}, as {name} has it", d, f"write d={dynamics.dimension}")
+    require(dynamics.particles in (None, n), "n", f"{dynamics.particles}, as {name} has it", n, f"write n={dynamics.particles}")
+    require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=30")
+    require(frames >= 2, "frames", "2 or more", frames)
+    if times is not None:
+        array = np.asarray(times, dtype=float)
+        fine = array.ndim == 1 and array.size > 0 and bool((np.diff(array) > 0).all()) and array[0] >= 0 and array[-1] > 0
+        require(fine, "times", "increasing times from 0 on", times)
+    if dynamics.noisy:
+        require(solver.takes_noise, "solver", f"one that takes noise, for {name}", type(solver).__name__, "use EulerMaruyama")
+    if isinstance(solver, Adaptive):
+        require(dynamics.smooth, "solver", f"one of fixed step, since {name} jumps", "Adaptive", "use Euler or Layer")

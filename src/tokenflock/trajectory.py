@@ -17,7 +17,7 @@ from tokenflock.events.event import Event
 from tokenflock.measuring import measure
 from tokenflock.observables.observable import Observable
 from tokenflock.precision import cast, precision
-from tokenflock.schedule import schedule
+from tokenflock.schedule import check, schedule
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.euler import Euler
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
@@ -65,7 +65,7 @@ def simulate(
     """
     start = start if isinstance(start, Start) else Given(np.asarray(start))
     solver = solver or default_solver(dynamics)
-    _check(dynamics, start, solver, t, times, frames)
+    check(dynamics, start, solver, t, times, frames)
     steps, keep = schedule(solver, t, times, frames)
     blocks = []
     with precision(dtype):
@@ -96,7 +96,7 @@ def flow(
     """
     start = start if isinstance(start, Start) else Given(np.asarray(start))
     solver = solver or Adaptive()
-    _check(dynamics, start, solver, t, None, 2)
+    check(dynamics, start, solver, t, None, 2)
     with precision("float64"):
         law, x, w, _ = prepare(dynamics, start, seed, "float64")
         inside = engine.interpolant(law, solver, x, w, t, solver.tolerances("float64"))
@@ -136,23 +136,6 @@ def prepare(dynamics: Dynamics, start: Start, seed: int, dtype: str):
     law = cast(dynamics, dtype)
     x = law.space.project(jnp.asarray(x.astype(dtype)))
     return law, x, jnp.asarray(start.weights(), dtype), noise
-
-
-def _check(dynamics: Dynamics, start: Start, solver: Solver, t: float, times, frames: int) -> None:
-    n, d = start.shape
-    name = type(dynamics).__name__
-    require(dynamics.dimension in (None, d), "d", f"{dynamics.dimension}, as {name} has it", d, f"write d={dynamics.dimension}")
-    require(dynamics.particles in (None, n), "n", f"{dynamics.particles}, as {name} has it", n, f"write n={dynamics.particles}")
-    require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=30")
-    require(frames >= 2, "frames", "2 or more", frames)
-    if times is not None:
-        array = np.asarray(times, dtype=float)
-        fine = array.ndim == 1 and array.size > 0 and bool((np.diff(array) > 0).all()) and array[0] >= 0 and array[-1] > 0
-        require(fine, "times", "increasing times from 0 on", times)
-    if dynamics.noisy:
-        require(solver.takes_noise, "solver", f"one that takes noise, for {name}", type(solver).__name__, "use EulerMaruyama")
-    if isinstance(solver, Adaptive):
-        require(dynamics.smooth, "solver", f"one of fixed step, since {name} jumps", "Adaptive", "use Euler or Layer")
 
 
 def _blocks(law, solver, x, w, key, steps, keep, until, dtype) -> Iterator[engine.Frames]:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.engines.job import Job, Parts, Values, advance, fill
+from tokenflock.errors import SimulationError, overflowed
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import on_sphere
 from tokenflock.spaces import Sphere
@@ -24,7 +25,10 @@ BLOCKS = 12
 
 @eqx.filter_jit
 def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
-    """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least cosine at its end)."""
+    """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least cosine at its end).
+
+    Where tokens are no numbers any more the least cosine is NaN.
+    """
 
     def system(x, key, values, first):
         law, solver, observables = fill(parts, paths, values)
@@ -36,7 +40,8 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
             return carry, [look(observable, carry[0], w) for observable in observables]
 
         (x, _), values = jax.lax.scan(frame, (x, first), strides)
-        return x, values, MinimumCosine().measure(x, w)
+        sound = jnp.isfinite(jnp.where(w[:, None] > 0, x, 0)).all()
+        return x, values, jnp.where(sound, MinimumCosine().measure(x, w), jnp.nan)
 
     return jax.vmap(system)(x, keys, swept, first)
 
@@ -62,7 +67,8 @@ def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Arra
     x, w, swept = jnp.asarray(x), jnp.asarray(job.w, job.dtype), [jnp.asarray(values) for values in swept]
     start = _start(job.parts, job.paths, x, w, swept)
     first, strides = jnp.zeros(len(x), jnp.int32), jnp.asarray(job.strides, jnp.int32)
-    _, later, _ = _block(job.parts, job.paths, x, w, keys, swept, first, strides)
+    _, later, least = _block(job.parts, job.paths, x, w, keys, swept, first, strides)
+    _check_sound(job, least)
     return [jnp.concatenate([a[:, None], b], axis=1) for a, b in zip(start, later)]
 
 
@@ -85,11 +91,18 @@ def _queue(job: Job, x: np.ndarray, keys: jax.Array, swept: list[Any], slots: in
             tokens, values, least = _block(
                 job.parts, job.paths, state.x, w, keys_now, [one[ids] for one in swept], first, jnp.asarray(strides[block])
             )
+            _check_sound(job, np.asarray(least)[who])
             state.record(
                 who, np.asarray(tokens), [np.asarray(value) for value in values], np.asarray(least), found, size, frames
             )
             state.refill(who, x, blocks, job.delta, found, size)
     return found
+
+
+def _check_sound(job: Job, least: Any) -> None:
+    """A count would hide tokens that are no numbers any more."""
+    if bool(jnp.isnan(least).any()):
+        raise SimulationError(overflowed(type(job.law).__name__, job.dtype))
 
 
 def _blocks(job: Job) -> tuple[np.ndarray, bool]:

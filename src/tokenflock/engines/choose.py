@@ -22,6 +22,7 @@ from tokenflock.precision import precision
 from tokenflock.starts.start import Start
 
 ENGINES = ("auto", "batch", "resident", "lanes")
+TENSOR_CORES = "TF32_TF32_F32_X3"  # three products of rounded halves recover single precision on a GPU
 LARGEST = 131_072  # systems in one call of the GPU kernel
 SLOTS = 256  # systems that XLA runs side by side on a CPU: their matrices stay in the cache
 PACKET = 256  # systems drawn at once on a CPU: one shape, compiled once
@@ -157,7 +158,8 @@ def _run(name: str, job: Job, systems: Systems, turned: bool, packets: bool, ids
     elif name == "lanes":
         values = lanes.run(job, x, swept)
     else:
-        values = batch.run(job, x, keys, swept, slots=SLOTS if packets else None)
+        with jax.default_matmul_precision("highest" if packets or job.dtype == "float64" else TENSOR_CORES):
+            values = batch.run(job, x, keys, swept, slots=SLOTS if packets else None)
     report(len(ids))
     return values
 

@@ -11,6 +11,7 @@ _HOMES = {
     "circle": "circles", "sphere": "spheres", "trajectories": "paths", "attention": "matrices",
     "histogram": "histograms", "histogram_over_time": "histograms", "timeline": "timelines",
     "overview": "dashboard", "film": "films",
+    "phase_diagram": "phases", "phase_grid": "phases", "curves": "bands",
 }  # fmt: skip
 
 __all__ = sorted(_HOMES)

@@ -36,6 +36,7 @@ class Stage:
         elevation: float | None,
         spin: float,
         clusters_at: float | None,
+        log_time: bool,
     ) -> None:
         self.tale, self.theme, self.size, self.frames, self.spin = tale, theme, size, frames, spin
         dpi = min(size) / _INCHES
@@ -53,8 +54,8 @@ class Stage:
         self.discs = dict(zip(shown.tolist(), discs(tale, shown, groups)))
         draw_height(above, tale, theme)
         draw_counts(below, tale, theme, CLUSTER)
-        time_axis(above, tale, label=False)
-        time_axis(below, tale)
+        time_axis(above, tale, log_time, label=False)
+        time_axis(below, tale, log_time)
         above.tick_params(labelbottom=False)
         self._head(theme)
         self._markers(above, below, theme)
@@ -89,8 +90,9 @@ class Stage:
         self.canvas.restore_region(self.empty)
         self.view.show(frame, self.discs[frame], self.spin * number / max(1, len(self.frames) - 1))
         for cursor, dot, curve in zip(self.cursors, self.dots, self.curves):
-            cursor.set_xdata([time, time])
-            dot.set_data([time], [curve[frame]])
+            place = max(time, cursor.axes.get_xlim()[0])  # a logarithmic axis has no zero: it waits at the border
+            cursor.set_xdata([place, place])
+            dot.set_data([place], [curve[frame]])
         self.clock.set_text(self.tale.moment(frame, decimals=self.tale.decimals))
         for artist in self.moving:
             self.figure.draw_artist(artist)

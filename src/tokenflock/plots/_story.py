@@ -61,8 +61,7 @@ class Story:
         """What ran: 'Self-attention, beta = 4'."""
         if self.law is None:
             return str(self.result.attrs.get("title", "Tokens"))
-        base = getattr(self.law, "base", None)
-        name = slug(type(self.law).__name__).capitalize() + (f" {slug(type(base).__name__)}" if base is not None else "")
+        name = spoken(self.law)
         return name if self.beta is None else rf"{name}, $\beta$ = ${self.beta:.6g}$"
 
     @property
@@ -74,7 +73,7 @@ class Story:
         """What the axis of frames is called on a plot."""
         if self.axis != "time":
             return self.axis
-        return r"time $t$" + (f" ({self.convention})" if self.convention else "")
+        return time_label(self.convention)
 
     def frame(self, at: float | None) -> int:
         """The frame nearest to a time (or layer); the last one unless given."""
@@ -117,6 +116,17 @@ class Story:
     def merged(self, delta: float) -> np.ndarray:
         """The times of merges."""
         return merges(self.result, delta)["time"].values
+
+
+def spoken(law: Dynamics) -> str:
+    """A dynamics in words: 'Self-attention', 'Noisy self-attention'."""
+    base = getattr(law, "base", None)
+    return slug(type(law).__name__).capitalize() + (f" {slug(type(base).__name__)}" if base is not None else "")
+
+
+def time_label(convention: str = "") -> str:
+    """'time t (layer map)'."""
+    return r"time $t$" + (f" ({convention})" if convention else "")
 
 
 def story(result: xr.Dataset) -> Story:

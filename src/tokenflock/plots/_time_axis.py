@@ -8,9 +8,12 @@ from matplotlib.ticker import MaxNLocator
 
 from tokenflock.errors import require
 from tokenflock.plots._story import Story
+from tokenflock.plots._sweep import Sweep
+
+_STRAIGHT = 0.2  # how far values may stray from a straight line, as a share of their range, and still be spaced evenly
 
 
-def time_axis(ax: Axes, tale: Story, log_time: bool = False, label: bool = True) -> None:
+def time_axis(ax: Axes, tale: Story | Sweep, log_time: bool = False, label: bool = True) -> None:
     """Limits, scale and label of the axis of frames. A logarithmic one starts at the first positive time."""
     times = tale.times.astype(float)
     if log_time:
@@ -28,10 +31,23 @@ def time_axis(ax: Axes, tale: Story, log_time: bool = False, label: bool = True)
         ax.set_xlabel(tale.label)
 
 
-def edges(times: np.ndarray) -> np.ndarray:
-    """Borders between frames, for cells that are centred on them."""
+def edges(times: np.ndarray, log: bool = False) -> np.ndarray:
+    """Borders between frames, for cells that are centred on them; the first and the last frame have half a cell."""
     times = times.astype(float)
     if len(times) == 1:
         return times[0] + np.array([-0.5, 0.5])
-    middle = (times[1:] + times[:-1]) / 2
+    middle = np.sqrt(times[1:] * times[:-1]) if log else (times[1:] + times[:-1]) / 2
     return np.concatenate([[times[0]], middle, [times[-1]]])
+
+
+def geometric(values: np.ndarray, decades: float = 3.0) -> bool:
+    """Whether values ask for a logarithmic axis: the positive ones span more than so many decades, in about equal ratios."""
+    positive = values[values > 0].astype(float)
+    if len(positive) < 3 or len(positive) < len(values) - 1 or np.log10(positive[-1] / positive[0]) <= decades:
+        return False
+    return _bend(np.log(positive)) < min(_STRAIGHT, _bend(positive))
+
+
+def _bend(values: np.ndarray) -> float:
+    """How far ascending values stray from equal steps, as a share of their range."""
+    return float(np.abs((values - values[0]) / np.ptp(values) - np.linspace(0, 1, len(values))).max())

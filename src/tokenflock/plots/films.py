@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgba_array
 from tokenflock.errors import UserError, require
 from tokenflock.plots._stage import Stage
 from tokenflock.plots._story import story
+from tokenflock.plots._time_axis import geometric
 from tokenflock.plots.styles import ThemeName, style
 from tokenflock.results import writable
 
@@ -41,6 +42,7 @@ def film(
     elevation: float | None = None,
     spin: float = 0.0,
     clusters_at: float | None = None,
+    log_time: bool | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Path:
     """A film of tokens, beside it energy and number of clusters with a marker that moves. Returns the path.
@@ -61,6 +63,7 @@ def film(
       azimuth, elevation: of the camera, in degrees (sphere).
       spin: degrees by which the camera turns during the film (sphere).
       clusters_at: the time whose clusters give the colours; the last unless given (see `trajectories`).
+      log_time: logarithmic time beside the tokens; unless given, where frames span over three decades in about equal ratios.
       progress: called with the share of pictures that are done.
     """
     path = Path(path)
@@ -73,6 +76,7 @@ def film(
         stage = Stage(
             tale, colours, kind, (width, height), frames,
             tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation, spin=spin, clusters_at=clusters_at,
+            log_time=geometric(tale.times) if log_time is None else log_time,
         )  # fmt: skip
         _write(path, stage, fps, progress or (lambda share: None))
     return path
@@ -115,7 +119,10 @@ def _pictures(stage: Stage, progress: Callable[[float], None]) -> Iterator[np.nd
 
 
 def _write_mp4(path: Path, stage: Stage, fps: float, progress: Callable[[float], None]) -> None:
-    """Pipe pictures into ffmpeg, which has its own session: Ctrl-C reaches us alone, and we end it."""
+    """Pipe pictures into ffmpeg, which has its own session: Ctrl-C reaches us alone, and we end it.
+
+    The session is asked for by an argument, not by a `preexec_fn`: that would run Python in a fork, which JAX warns about.
+    """
     from imageio_ffmpeg import get_ffmpeg_exe
 
     source = ["-f", "rawvideo", "-pix_fmt", "rgba", "-s", "{}x{}".format(*stage.size), "-r", f"{fps:g}", "-i", "-"]

@@ -71,7 +71,9 @@ def histogram_over_time(
         shares = tale.measured(Histogram(bins)).values
         norm = LogNorm(_FAINTEST, 1)
         masked = np.ma.masked_less(shares.T, _FAINTEST)
-        mesh = ax.pcolormesh(edges(tale.times), np.linspace(-1, 1, bins + 1), masked, norm=norm, cmap=theme.sequential)
+        mesh = ax.pcolormesh(
+            edges(tale.times, log_time), np.linspace(-1, 1, bins + 1), masked, norm=norm, cmap=theme.sequential
+        )
         mesh.set_rasterized(True)
         colour_bar(ax, mesh, "share of pairs")
         ax.set(ylabel=_COSINE, ylim=(-1, 1), yticks=[-1, -0.5, 0, 0.5, 1])

@@ -12,6 +12,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 from matplotlib.figure import Figure, FigureBase
 
@@ -109,10 +110,11 @@ def canvas(width: float, height: float) -> Figure:
     return figure
 
 
-def colour_bar(ax: Axes, mappable: ScalarMappable, label: str) -> None:
+def colour_bar(ax: Axes, mappable: ScalarMappable, label: str) -> Colorbar:
     """A colour bar as tall as the axes."""
     bar = ax.get_figure().colorbar(mappable, cax=ax.inset_axes((1.03, 0, 0.035, 1)), label=label)
     bar.outline.set_visible(False)
+    return bar
 
 
 def _shade(home: Axes | FigureBase) -> str:

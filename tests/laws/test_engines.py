@@ -1,0 +1,369 @@
+"""Every engine obeys the one equation: the GPU kernels give the numbers of `batch`, and lower for a GPU that is not there."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock.catalogue import entries
+from tokenflock.dynamics import (
+    NGPT,
+    Attention,
+    AttentionLaw,
+    Causal,
+    FeedForward,
+    Kuramoto,
+    MultiHead,
+    Noisy,
+    PostNorm,
+    PureAttention,
+    SelfAttention,
+    Sinkhorn,
+    SqrtNorm,
+    Streamed,
+    Unnormalised,
+)
+from tokenflock.dynamics._matrices import Switching
+from tokenflock.dynamics._streaming import SIDE, by_rows, by_tiles, tiles
+from tokenflock.dynamics.neural_ode import Activation, NeuralODE
+from tokenflock.engines import resident
+from tokenflock.engines.job import Job
+from tokenflock.many import ensemble
+from tokenflock.matrices import GOE, Ginibre, Per, RandomMatrices, Value
+from tokenflock.observables import (
+    ClusterCount,
+    ConeMargin,
+    ConsensusDistance,
+    Dissipation,
+    Energy,
+    Histogram,
+    MeanCosine,
+    MinimumCosine,
+    OrderParameter,
+    PairDensity,
+)
+from tokenflock.precision import cast, precision
+from tokenflock.solvers import RK4, Euler, Layer
+from tokenflock.spaces import Sphere
+from tokenflock.starts import Given, Uniform
+
+N, D = 7, 3
+SMOOTH = (MeanCosine(), MinimumCosine(), OrderParameter(), Energy(beta=1.0), ConsensusDistance())
+RANDOM = np.random.default_rng(0)
+
+
+def both(law, start, observe=SMOOTH, **options):
+    """The values of every repeat by either engine."""
+    options = {"repeats": 3, "t": 0.6, "frames": 4, "solver": Layer(h=0.1), "keep": True} | options
+    found = [ensemble(law, start, observe=observe, engine=engine, **options) for engine in ("resident", "batch")]
+    assert [one.attrs["engine"] for one in found] == ["resident: asked for", "batch: asked for"]
+    return found
+
+
+def check(law, start, observe=SMOOTH, tolerance=2e-5, **options):
+    ours, theirs = both(law, start, observe, **options)
+    for name in theirs.data_vars:
+        assert np.ptp(theirs[name].values) > 1e-3, f"{name}: nothing to compare"
+        assert np.abs(ours[name].values - theirs[name].values).max() < tolerance, name
+        assert ours[name].dims == theirs[name].dims
+
+
+def square(d=D, seed=0):
+    return np.random.default_rng(seed).normal(size=(d, d)) / np.sqrt(d)
+
+
+def unequal(n=N, d=D, seed=0):
+    random = np.random.default_rng(seed)
+    w = random.uniform(0.2, 2, size=n)
+    w[2] = 0
+    return Given(random.normal(size=(n, d)), w)
+
+
+ON_SPHERE = {
+    "SA": SelfAttention(beta=2.0),
+    "repulsive": SelfAttention(beta=2.0, repulsive=True),
+    "USA": Unnormalised(beta=1.0),
+    "Sinkhorn": Sinkhorn(beta=2.0, rounds=10),
+    "causal": Causal(beta=1.5),
+    "causal with matrices": Causal.example(N, D),
+    "attention": Attention.example(N, D),
+    "unnormalised attention": Attention(beta=0.5, K=square(), V=square(seed=1), normalised=False),
+    "post-norm": PostNorm(beta=2.0),
+    "sqrt-norm": SqrtNorm(beta=2.0, V=square()),
+    "nGPT": NGPT(beta=2.0, alpha=0.5),
+    "feed-forward": FeedForward.example(N, D),
+}
+
+
+# ------------------------------------------------------------------------------------------------- resident equals batch
+
+
+@pytest.mark.parametrize("law", ON_SPHERE.values(), ids=ON_SPHERE.keys())
+def test_resident_equals_batch(law):
+    check(law, Uniform(n=N, d=D))
+
+
+@pytest.mark.parametrize("name", ["SA", "USA", "Sinkhorn", "causal", "attention"])
+def test_resident_equals_batch_with_unequal_weights_and_a_token_of_none(name):
+    check(ON_SPHERE[name], unequal(), repeats=1)
+
+
+def test_resident_equals_batch_for_other_laws_of_the_catalogue():
+    """Those that need a d or an n of their own."""
+    check(Kuramoto(coupling=1.5, omega=RANDOM.normal(size=N)), Uniform(n=N, d=2))
+    check(flock.dynamics.CausalBias(beta=1.0, slope=2.0), unequal(), repeats=1)
+    check(flock.dynamics.Burger.example(N, D), Uniform(n=N, d=D))
+
+
+@pytest.mark.parametrize("solver", [Layer(h=0.2), Euler(h=0.2), RK4(h=0.2)], ids=["layer", "euler", "rk4"])
+@pytest.mark.parametrize(("n", "d"), [(5, 2), (12, 5)])
+def test_resident_equals_batch_for_every_solver_and_shapes_that_are_no_powers_of_two(solver, n, d):
+    check(SelfAttention(beta=3.0), Uniform(n=n, d=d), solver=solver, t=0.8, frames=3)
+
+
+def test_solvers_differ():
+    """Else the test above could not fail."""
+    last = [ensemble(SelfAttention(3.0), Uniform(5, 2), solver=one, repeats=3, t=0.8, frames=3, observe=[MeanCosine()])
+            for one in (Layer(h=0.2), Euler(h=0.2), RK4(h=0.2))]  # fmt: skip
+    assert len({round(float(one.mean_cosine[-1]), 4) for one in last}) == 3
+
+
+def test_resident_equals_batch_over_two_axes():
+    check(Attention(V=0.5), Uniform(n=5, d=D), over={"beta": [0.5, 4.0], "V": [0.5, 2.0, -1.0]}, observe=(MeanCosine(),))
+    check(Attention(), Uniform(n=5, d=D), over={"V": [square(), np.eye(D)]}, observe=(MeanCosine(),))
+
+
+@pytest.mark.parametrize("per", Per, ids=lambda one: one.value)
+def test_resident_equals_batch_with_random_matrices(per):
+    law = RandomMatrices(Ginibre(), Value.WISHART, per)
+    check(Attention(beta=1.0), Uniform(n=5, d=D), over={"beta": [1.0, 3.0]}, matrices=law, observe=(MeanCosine(),))
+
+
+def test_resident_equals_batch_where_it_settles():
+    """Counts are equal but for a pair on the verge; frames after consensus are the last one again."""
+    start, over = Uniform(n=6, d=D), {"beta": [0.5, 1.0]}
+    for observe in [(PairDensity(),), (ClusterCount(),), (PairDensity(delta=0.2), ClusterCount(delta=1e-3))]:
+        found = {}
+        for settle in (True, False):
+            ours, theirs = both(SelfAttention(), start, observe, over=over, t=12, frames=13, solver=Layer(h=0.5), settle=settle)
+            for name in theirs.data_vars:
+                assert np.mean(ours[name].values != theirs[name].values) < 0.03
+                found[settle, name] = ours[name].values
+                assert ours[name].values[..., -1].max() == 1 and len(np.unique(ours[name])) > 2
+        for name in theirs.data_vars:
+            assert np.array_equal(found[True, name], found[False, name])
+
+
+def test_a_wide_threshold_does_not_settle_a_narrow_one():
+    """The pair density of delta = 1 is one long before the other observable is final."""
+    observe = (PairDensity(delta=1.0), ClusterCount(delta=1e-3))
+    start = Given(np.array([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]))
+    ours, theirs = both(SelfAttention(), start, observe, repeats=1, t=8, frames=9, solver=Layer(h=0.5))
+    assert ours.pair_density.values.min() == 1
+    assert ours.cluster_count.values.ravel().tolist() == theirs.cluster_count.values.ravel().tolist()
+    assert theirs.cluster_count.values.ravel()[[0, -1]].tolist() == [3, 1]
+
+
+def test_resident_does_not_hide_tokens_that_are_lost():
+    with pytest.raises(flock.errors.SimulationError, match="not finite"):
+        ensemble(Unnormalised(beta=200.0), Uniform(4, 3), repeats=2, t=1, frames=2, engine="resident")
+
+
+# ------------------------------------------------------------------------------------------------ it lowers without a GPU
+
+
+def job(law, observe, n, paths=(), solver=None, settle=True):
+    w = np.full(n, 1 / n)
+    with precision("float32"):
+        parts = cast((law, solver or Layer(h=0.1), observe), "float32")
+        return Job(*parts, w, np.arange(0, 31, 10), paths, "float32", settle)
+
+
+def lower(work, n, d, swept=()):
+    """Compile the kernel for CUDA as far as a machine without one can: to the text that Triton takes."""
+
+    def launch(x, swept):
+        strides = jnp.array([10, 10, 10, 1], jnp.int32)
+        w = jnp.asarray(work.w, jnp.float32)
+        return resident._launch.__wrapped__(work.parts, work.paths, x, w, strides, swept, work.delta, False)
+
+    with precision("float32"), jax.default_matmul_precision("TF32_TF32_F32_X3"):
+        x = jax.ShapeDtypeStruct((4, n, d), jnp.float32)
+        return jax.jit(launch).trace(x, list(swept)).lower(lowering_platforms=("cuda",)).as_text()
+
+
+def members():
+    for entry in entries("dynamics"):
+        cls = entry.load()
+        d = cls.example(N, D).dimension or D
+        law = cls.example(N, d)
+        if isinstance(law.space, Sphere):
+            yield pytest.param(law, d, id=entry.slug)
+
+
+ACCEPTED = {"attention", "burger", "causal", "causal-bias", "feed-forward", "kuramoto", "ngpt", "post-norm", "self-attention",
+            "sinkhorn", "sqrt-norm", "unnormalised"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("law", "d"), members())
+def test_every_law_that_resident_accepts_lowers(law, d, request):
+    work = job(law, (PairDensity(),), N)
+    refused = resident.refusal(work, N, d)
+    assert (refused is None) == (request.node.callspec.id in ACCEPTED) or request.node.callspec.id not in ACCEPTED
+    if refused is None:
+        assert "triton" in lower(work, N, d)
+    else:
+        assert refused.startswith("the resident engine ")
+
+
+@pytest.mark.parametrize("entry", entries("observables"), ids=lambda entry: entry.slug)
+def test_every_observable_that_resident_accepts_lowers(entry):
+    work = job(SelfAttention(beta=2.0), (entry.load()(),), N)
+    refused = resident.refusal(work, N, D)
+    if refused is None:
+        assert "triton" in lower(work, N, D)
+    else:
+        assert refused.startswith("the resident engine ")
+
+
+@pytest.mark.parametrize("name", ["cluster-count", "energy", "order-parameter", "dissipation", "mean-cosine"])
+def test_observables_that_people_ask_for_are_accepted(name):
+    from tokenflock.catalogue import find
+
+    assert resident.refusal(job(SelfAttention(), (find("observables", name).load()(),), N), N, D) is None
+
+
+def test_several_observables_swept_numbers_and_solvers_lower():
+    beta = jax.ShapeDtypeStruct((4,), jnp.float32)
+    V = jax.ShapeDtypeStruct((4, D, D), jnp.float32)
+    everything = (PairDensity(), ClusterCount(), Energy(), Dissipation())
+    for solver in (Euler(h=0.1), RK4(h=0.1)):
+        for settle in (True, False):
+            lower(job(SelfAttention(), everything, N, ((0, "beta"),), solver, settle), N, D, [beta])
+    lower(job(Attention(), (PairDensity(),), N, ((0, "beta"), (0, "V"))), N, D, [beta, V])
+    lower(job(SelfAttention(), (PairDensity(),), 32), 32, 128)
+
+
+@pytest.mark.parametrize("activation", Activation, ids=lambda one: one.value)
+def test_every_activation_lowers(activation):
+    law = FeedForward(NeuralODE(W=square(), A=square(), activation=activation))
+    assert "triton" in lower(job(law, (PairDensity(),), N), N, D)
+
+
+def test_resident_refuses_in_sentences():
+    observe = (PairDensity(),)
+    sa, moving = SelfAttention(), Attention(V=Switching(np.stack([np.eye(D)] * 2), 0.1))
+    cases = {
+        "on the sphere, not PureAttention": resident.refusal(job(PureAttention(), observe, N), N, D),
+        "no random numbers": resident.refusal(job(Noisy(), observe, N), N, D),
+        "do not change in time": resident.refusal(job(moving, observe, N), N, D),
+        "one number": resident.refusal(job(sa, (Histogram(),), N), N, D),
+        "cannot do ConeMargin": resident.refusal(job(sa, (ConeMargin(),), N), N, D),
+        "cannot do MultiHead": resident.refusal(job(FeedForward(NeuralODE.example(N, D), MultiHead.example(N, D)), observe, N), N, D),
+        "cannot do Streamed": resident.refusal(job(Streamed(sa), observe, N), N, D),
+        "n = 129": resident.refusal(job(sa, observe, 129), 129, D),
+        "side 65": resident.refusal(job(Attention(V=np.eye(65)), observe, N), N, 65),
+        "of side 70": resident.refusal(job(Attention(), observe, N), N, 70, random_matrices=True),
+    }  # fmt: skip
+    for words, sentence in cases.items():
+        assert sentence is not None and words in sentence
+    assert resident.refusal(job(Attention(), observe, N), N, 70) is None
+
+
+# --------------------------------------------------------------------------------------------------------- streamed sums
+
+PLAIN = {
+    "SA": SelfAttention(beta=3.0),
+    "USA": Unnormalised(beta=1.0),
+    "sharp": SelfAttention(beta=200.0),
+    "matrices": Attention(beta=1.0, Q=square()[:2], K=square(seed=1)[:2], V=square(seed=2)),
+    "no partition": Attention(beta=1.0, V=square(), normalised=False),
+    "moving": Attention(V=Switching(np.stack([np.eye(D), square()]), 0.5)),
+    "repulsive": SelfAttention(beta=3.0, repulsive=True),
+    "off the sphere": PureAttention(beta=0.5, V=square()),
+}
+
+
+def large(n, seed=0):
+    """Tokens with weights, some of them zero: a run of zeros that fills a whole tile, and the largest logits."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(n, D))
+    w = random.uniform(0.5, 1.5, size=n)
+    w[random.integers(0, n, size=n // 4)] = 0
+    w[: min(SIDE, n // 3)] = 0
+    return x / np.linalg.norm(x, axis=1, keepdims=True), w / w.sum()
+
+
+def sums(law, n, t=0.7):
+    """(by tiles, by rows, direct) in single precision, and the truth in double."""
+    x, w = large(n)
+    with precision("float64"):
+        truth = np.asarray(cast(law, "float64").field(t, x, x, w))
+    with precision("float32"):
+        law, x, w = cast((law, x, w), "float32")
+        q = x[: n - 5]
+        return [np.asarray(one) for one in (by_tiles(law, t, q, x, w, interpret=True), by_rows(law, t, q, x, w, 64),
+                                            law.field(t, q, x, w))], truth[: n - 5]  # fmt: skip
+
+
+@pytest.mark.parametrize("law", PLAIN.values(), ids=PLAIN.keys())
+@pytest.mark.parametrize("n", [SIDE + 22, 3 * SIDE])
+def test_streamed_sums_are_the_field(law, n):
+    assert tiles(law)
+    found, truth = sums(law, n)
+    scale = np.abs(truth).max()
+    for one in found:
+        assert one.shape == truth.shape
+        assert np.abs(one - truth).max() < 3e-5 * scale * (10 if law == PLAIN["sharp"] else 1)
+
+
+def test_every_attention_law_is_streamed_right_or_by_rows():
+    """A law that does something to the sum afterwards (nGPT normalises it) is not summed by tiles."""
+    for entry in entries("dynamics"):
+        law = entry.load().example(N, D)
+        if isinstance(law, AttentionLaw):
+            found, truth = sums(law, SIDE + 5)
+            good = [np.abs(one - truth).max() < 1e-4 * np.abs(truth).max() for one in found]
+            assert good[1] and good[2]
+            assert good[0] or not tiles(law), entry.slug
+    assert not tiles(NGPT()) and not tiles(SqrtNorm())
+
+
+def test_streamed_is_its_base_in_a_run():
+    start = Uniform(n=20, d=3)
+    plain, streamed = (flock.simulate(law, start, t=2, frames=3) for law in (SelfAttention(3.0), Streamed(SelfAttention(3.0), block=7)))
+    assert np.abs(plain.x.values - streamed.x.values).max() < 1e-9
+
+
+@pytest.mark.parametrize("law", PLAIN.values(), ids=PLAIN.keys())
+def test_tiles_lower_for_cuda(law):
+    if law == PLAIN["moving"]:
+        pytest.skip("a choice of matrices is made before the kernel or not at all")
+    with precision("float32"):
+        law = cast(law, "float32")
+        x, w = jax.ShapeDtypeStruct((1000, D), jnp.float32), jax.ShapeDtypeStruct((1000,), jnp.float32)
+        text = jax.jit(lambda x, w: by_tiles(law, 0.0, x, x, w)).trace(x, w).lower(lowering_platforms=("cuda",)).as_text()
+    assert "triton" in text
+    assert "1000x1000" not in text and "1024x1024" not in text
+
+
+def test_memory_of_a_streamed_sum_grows_like_n():
+    def scratch(law, n):
+        with precision("float32"):
+            x, w = jax.ShapeDtypeStruct((n, D), jnp.float32), jax.ShapeDtypeStruct((n,), jnp.float32)
+            compiled = jax.jit(lambda x, w: cast(law, "float32").field(0.0, x, x, w)).lower(x, w).compile()
+        return compiled.memory_analysis().temp_size_in_bytes
+
+    sizes = [scratch(Streamed(SelfAttention(), block=64), n) for n in (1000, 2000, 4000)]
+    assert sizes[1] < 2.3 * sizes[0] and sizes[2] < 2.3 * sizes[1]
+    assert scratch(SelfAttention(), 4000) > 10 * sizes[2]  # what it saves
+
+
+def test_goe_and_tiles_agree_for_random_matrices_too():
+    with precision("float32"):
+        B = np.asarray(GOE().draw(jax.random.key(0), D))
+    found, truth = sums(Attention(beta=0.7, Q=B.T), SIDE + 1)
+    assert np.abs(found[0] - truth).max() < 3e-5
