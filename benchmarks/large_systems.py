@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from timing import best
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention, Streamed
@@ -26,16 +27,6 @@ from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 
 BETA, D = 4.0, 3
-
-
-def best(work, times: int = 5) -> float:
-    work()
-    found = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - began)
-    return min(found)
 
 
 def tokens(n: int) -> np.ndarray:
@@ -50,7 +41,7 @@ def ours(n: int) -> tuple[float, float, np.ndarray]:
         x, w = jnp.asarray(tokens(n)), jnp.full(n, 1 / n, jnp.float32)
         compiled = jax.jit(lambda x, w: law.velocity(jnp.float32(0), x, w)).lower(x, w).compile()
         scratch = compiled.memory_analysis().temp_size_in_bytes
-        return best(lambda: jax.block_until_ready(compiled(x, w))), scratch, np.asarray(compiled(x, w))
+        return best(lambda: jax.block_until_ready(compiled(x, w)), 5), scratch, np.asarray(compiled(x, w))
 
 
 def theirs(n: int, device: str) -> float:
@@ -62,7 +53,7 @@ def theirs(n: int, device: str) -> float:
         if device == "cuda":
             torch.cuda.synchronize()
 
-    return best(work)
+    return best(work, 5)
 
 
 def exact(n: int, rows: int = 50) -> np.ndarray:

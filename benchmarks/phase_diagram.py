@@ -24,6 +24,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch needs r
 import jax
 import numpy as np
 import torch
+from timing import best
 
 import tokenflock as flock
 from tokenflock.dynamics import Attention, SelfAttention
@@ -33,17 +34,6 @@ from tokenflock.starts import Uniform
 
 N, H, DELTA = 32, 0.1, 1e-3
 CLOCK = 1.98e9  # of an H100 or H200 at work, in cycles a second
-
-
-def best(work, times: int) -> float:
-    """The least wall-clock time of several runs, after one to warm up."""
-    work()
-    found = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        found.append(time.perf_counter() - began)
-    return min(found)
 
 
 def baseline(d: int, beta: float, repeats: int, steps: int, device: str, tight: bool, general: bool) -> list[float]:

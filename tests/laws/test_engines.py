@@ -32,7 +32,7 @@ from tokenflock.dynamics.neural_ode import Activation, NeuralODE
 from tokenflock.engines import resident
 from tokenflock.engines.job import Job
 from tokenflock.many import ensemble
-from tokenflock.matrices import GOE, Ginibre, Per, RandomMatrices, Value
+from tokenflock.matrices import Ginibre, Per, RandomMatrices, Value
 from tokenflock.observables import (
     ClusterCount,
     ConeMargin,
@@ -51,7 +51,8 @@ from tokenflock.spaces import Sphere
 from tokenflock.starts import Given, Uniform
 
 N, D = 7, 3
-SMOOTH = (MeanCosine(), MinimumCosine(), OrderParameter(), Energy(beta=1.0), ConsensusDistance())
+SMOOTH = (MinimumCosine(), OrderParameter())
+MANY = (*SMOOTH, MeanCosine(), Energy(), Dissipation(), ConsensusDistance())
 RANDOM = np.random.default_rng(0)
 
 
@@ -119,9 +120,13 @@ def test_resident_equals_batch_for_other_laws_of_the_catalogue():
 
 
 @pytest.mark.parametrize("solver", [Layer(h=0.2), Euler(h=0.2), RK4(h=0.2)], ids=["layer", "euler", "rk4"])
-@pytest.mark.parametrize(("n", "d"), [(5, 2), (12, 5)])
-def test_resident_equals_batch_for_every_solver_and_shapes_that_are_no_powers_of_two(solver, n, d):
-    check(SelfAttention(beta=3.0), Uniform(n=n, d=d), solver=solver, t=0.8, frames=3)
+def test_resident_equals_batch_for_every_solver(solver):
+    check(SelfAttention(beta=3.0), Uniform(n=12, d=5), solver=solver, t=0.8, frames=3, repeats=2)
+
+
+def test_resident_equals_batch_for_many_observables_at_once():
+    """Energy takes the beta of each system."""
+    check(SelfAttention(), Uniform(n=N, d=D), MANY, over={"beta": [0.5, 2.0]})
 
 
 def test_solvers_differ():
@@ -150,9 +155,9 @@ def test_resident_equals_batch_where_it_settles():
         for settle in (True, False):
             ours, theirs = both(SelfAttention(), start, observe, over=over, t=12, frames=13, solver=Layer(h=0.5), settle=settle)
             for name in theirs.data_vars:
-                assert np.mean(ours[name].values != theirs[name].values) < 0.03
+                assert np.mean(np.abs(ours[name].values - theirs[name].values) > 1e-5) < 0.03
                 found[settle, name] = ours[name].values
-                assert ours[name].values[..., -1].max() == 1 and len(np.unique(ours[name])) > 2
+                assert abs(ours[name].values[..., -1] - 1).min() < 1e-5 and len(np.unique(ours[name])) > 2
         for name in theirs.data_vars:
             assert np.array_equal(found[True, name], found[False, name])
 
@@ -162,7 +167,7 @@ def test_a_wide_threshold_does_not_settle_a_narrow_one():
     observe = (PairDensity(delta=1.0), ClusterCount(delta=1e-3))
     start = Given(np.array([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]))
     ours, theirs = both(SelfAttention(), start, observe, repeats=1, t=8, frames=9, solver=Layer(h=0.5))
-    assert ours.pair_density.values.min() == 1
+    assert abs(ours.pair_density.values - 1).max() < 1e-6
     assert ours.cluster_count.values.ravel().tolist() == theirs.cluster_count.values.ravel().tolist()
     assert theirs.cluster_count.values.ravel()[[0, -1]].tolist() == [3, 1]
 
@@ -195,13 +200,15 @@ def lower(work, n, d, swept=()):
         return jax.jit(launch).trace(x, list(swept)).lower(lowering_platforms=("cuda",)).as_text()
 
 
-def members():
+def members() -> list:
+    found = []
     for entry in entries("dynamics"):
         cls = entry.load()
         d = cls.example(N, D).dimension or D
         law = cls.example(N, d)
         if isinstance(law.space, Sphere):
-            yield pytest.param(law, d, id=entry.slug)
+            found.append(pytest.param(law, d, id=entry.slug))
+    return found
 
 
 ACCEPTED = {"attention", "burger", "causal", "causal-bias", "feed-forward", "kuramoto", "ngpt", "post-norm", "self-attention",
@@ -212,7 +219,7 @@ ACCEPTED = {"attention", "burger", "causal", "causal-bias", "feed-forward", "kur
 def test_every_law_that_resident_accepts_lowers(law, d, request):
     work = job(law, (PairDensity(),), N)
     refused = resident.refusal(work, N, d)
-    assert (refused is None) == (request.node.callspec.id in ACCEPTED) or request.node.callspec.id not in ACCEPTED
+    assert refused is None or request.node.callspec.id not in ACCEPTED
     if refused is None:
         assert "triton" in lower(work, N, d)
     else:
@@ -256,13 +263,14 @@ def test_every_activation_lowers(activation):
 def test_resident_refuses_in_sentences():
     observe = (PairDensity(),)
     sa, moving = SelfAttention(), Attention(V=Switching(np.stack([np.eye(D)] * 2), 0.1))
+    deep = FeedForward(NeuralODE.example(N, D), MultiHead.example(N, D))
     cases = {
         "on the sphere, not PureAttention": resident.refusal(job(PureAttention(), observe, N), N, D),
         "no random numbers": resident.refusal(job(Noisy(), observe, N), N, D),
         "do not change in time": resident.refusal(job(moving, observe, N), N, D),
         "one number": resident.refusal(job(sa, (Histogram(),), N), N, D),
         "cannot do ConeMargin": resident.refusal(job(sa, (ConeMargin(),), N), N, D),
-        "cannot do MultiHead": resident.refusal(job(FeedForward(NeuralODE.example(N, D), MultiHead.example(N, D)), observe, N), N, D),
+        "cannot do MultiHead": resident.refusal(job(deep, observe, N), N, D),
         "cannot do Streamed": resident.refusal(job(Streamed(sa), observe, N), N, D),
         "n = 129": resident.refusal(job(sa, observe, 129), 129, D),
         "side 65": resident.refusal(job(Attention(V=np.eye(65)), observe, N), N, 65),
@@ -310,38 +318,36 @@ def sums(law, n, t=0.7):
 
 
 @pytest.mark.parametrize("law", PLAIN.values(), ids=PLAIN.keys())
-@pytest.mark.parametrize("n", [SIDE + 22, 3 * SIDE])
-def test_streamed_sums_are_the_field(law, n):
-    assert tiles(law)
-    found, truth = sums(law, n)
+def test_streamed_sums_are_the_field(law):
+    found, truth = sums(law, 2 * SIDE + 22)
     scale = np.abs(truth).max()
     for one in found:
         assert one.shape == truth.shape
         assert np.abs(one - truth).max() < 3e-5 * scale * (10 if law == PLAIN["sharp"] else 1)
 
 
-def test_every_attention_law_is_streamed_right_or_by_rows():
-    """A law that does something to the sum afterwards (nGPT normalises it) is not summed by tiles."""
+def test_every_attention_law_is_a_plain_sum_or_says_no():
+    """nGPT normalises the sum, square-root scaling divides it: tiles know logits and values only and must not serve them."""
+    x, w = large(40)
     for entry in entries("dynamics"):
         law = entry.load().example(N, D)
         if isinstance(law, AttentionLaw):
-            found, truth = sums(law, SIDE + 5)
-            good = [np.abs(one - truth).max() < 1e-4 * np.abs(truth).max() for one in found]
-            assert good[1] and good[2]
-            assert good[0] or not tiles(law), entry.slug
-    assert not tiles(NGPT()) and not tiles(SqrtNorm())
+            with precision("float64"):
+                plain = law.attention(0.7, x, x, w) @ law.values(0.7, x)
+                same = np.allclose(plain, law.field(0.7, x, x, w), rtol=1e-9)
+            assert same or not tiles(law), entry.slug
+    assert tiles(SelfAttention()) and not tiles(NGPT()) and not tiles(SqrtNorm())
 
 
 def test_streamed_is_its_base_in_a_run():
     start = Uniform(n=20, d=3)
-    plain, streamed = (flock.simulate(law, start, t=2, frames=3) for law in (SelfAttention(3.0), Streamed(SelfAttention(3.0), block=7)))
+    laws = SelfAttention(3.0), Streamed(SelfAttention(3.0), block=7)
+    plain, streamed = (flock.simulate(law, start, t=2, frames=3, solver=RK4(h=0.1)) for law in laws)
     assert np.abs(plain.x.values - streamed.x.values).max() < 1e-9
 
 
 @pytest.mark.parametrize("law", PLAIN.values(), ids=PLAIN.keys())
 def test_tiles_lower_for_cuda(law):
-    if law == PLAIN["moving"]:
-        pytest.skip("a choice of matrices is made before the kernel or not at all")
     with precision("float32"):
         law = cast(law, "float32")
         x, w = jax.ShapeDtypeStruct((1000, D), jnp.float32), jax.ShapeDtypeStruct((1000,), jnp.float32)
@@ -360,10 +366,3 @@ def test_memory_of_a_streamed_sum_grows_like_n():
     sizes = [scratch(Streamed(SelfAttention(), block=64), n) for n in (1000, 2000, 4000)]
     assert sizes[1] < 2.3 * sizes[0] and sizes[2] < 2.3 * sizes[1]
     assert scratch(SelfAttention(), 4000) > 10 * sizes[2]  # what it saves
-
-
-def test_goe_and_tiles_agree_for_random_matrices_too():
-    with precision("float32"):
-        B = np.asarray(GOE().draw(jax.random.key(0), D))
-    found, truth = sums(Attention(beta=0.7, Q=B.T), SIDE + 1)
-    assert np.abs(found[0] - truth).max() < 3e-5

@@ -1,5 +1,7 @@
 """Films: what is read back from the file."""
 
+import os
+
 import imageio_ffmpeg
 import numpy as np
 import pytest
@@ -54,6 +56,28 @@ def test_a_gif_lasts_as_long_as_asked_and_loops(circle_run, tmp_path):
         assert total == 1000
         found = {colour for _, colour in gif.convert("RGB").getcolors(100_000)}
     assert (255, 255, 255) in found
+
+
+def test_log_time_is_chosen_by_the_spacing_of_frames_and_can_be_set(circle_run, tmp_path):
+    late = circle_run.isel(time=slice(1, None)).assign_coords(time=np.geomspace(0.01, 1000, 40))
+    stretched = late.combine_first(circle_run.isel(time=[0]))  # with a frame at time zero, which has no place on the axis
+    stretched.attrs = circle_run.attrs
+
+    def first(result, name, **options):
+        return read(plots.film(result, tmp_path / name, seconds=0.1, fps=10, size=(320, 180), **options))[1][0].astype(int)
+
+    chosen, log, linear = (first(stretched, f"{k}.mp4", log_time=k) for k in (None, True, False))
+    np.testing.assert_array_equal(chosen, log)
+    assert np.abs(log - linear).max() > 100
+    np.testing.assert_array_equal(first(circle_run, "a.mp4"), first(circle_run, "b.mp4", log_time=False))
+
+
+def test_making_an_mp4_runs_no_python_in_a_fork(circle_run, tmp_path):
+    """JAX has threads, and warns on stderr when a process forks in Python."""
+    forks = []
+    os.register_at_fork(before=lambda: forks.append(1))
+    plots.film(circle_run, tmp_path / "run.mp4", seconds=0.1, fps=10, size=(240, 136))
+    assert forks == []
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "gif"])

@@ -28,6 +28,7 @@ def film(
     size: Annotated[str | None, Parameter(help="width x height in pixels, e.g. 1280x720")] = None,
     tail: Annotated[int, Parameter(help="earlier frames drawn behind each token")] = 15,
     landscape: Annotated[bool, Parameter(help="draw the potential of the tokens", negative=())] = False,
+    log_time: Annotated[bool | None, Parameter(help="logarithmic time beside the tokens [default: as the frames lie]")] = None,
     spin: Annotated[float, Parameter(help="degrees by which the camera turns (sphere)")] = 0.0,
     theme: Annotated[Literal["light", "dark"], Parameter(help="light or dark")] = "light",
 ) -> None:
@@ -47,7 +48,7 @@ def film(
 
     with progress("filming") as report:
         make(result, out, view=view, fps=fps, seconds=seconds, size=_size(size), theme=theme, landscape=landscape, tail=tail,
-             spin=spin, progress=report)  # fmt: skip
+             spin=spin, log_time=log_time, progress=report)  # fmt: skip
     console.print(f"saved {out}")
 
 

@@ -13,7 +13,9 @@ from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.results import writable
 
-Kind = Literal["overview", "circle", "sphere", "histogram", "histogram-over-time", "timeline", "attention", "trajectories"]
+RUNS = ("overview", "circle", "sphere", "histogram", "histogram-over-time", "timeline", "attention", "trajectories")
+ENSEMBLES = ("phase-diagram", "curves")
+Kind = Literal["auto", RUNS, ENSEMBLES]
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -24,35 +26,49 @@ def plot(
     run: Annotated[Path, Parameter(help="a saved run")],
     /,
     *,
-    kind: Annotated[Kind, Parameter(help="what to draw")] = "overview",
+    kind: Annotated[Kind, Parameter(help="what to draw; auto is overview for a run, phase-diagram for an ensemble")] = "auto",
     at: Annotated[str | None, Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]")] = None,
     tail: Annotated[int, Parameter(help="earlier frames drawn behind each token (circle, sphere)")] = 0,
     landscape: Annotated[bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())] = False,
+    observable: Annotated[str | None, Parameter(help="which variable of an ensemble to draw [default: the first]")] = None,
     log_time: Annotated[bool, Parameter(help="logarithmic time", negative=())] = False,
     theme: Annotated[Literal["light", "dark"], Parameter(help="light for print, dark for a screen")] = "light",
     out: Annotated[Path | None, Parameter(help="a .png, .pdf or .svg file [default: beside the run]")] = None,
 ) -> None:
-    """Draw a saved run.
+    """Draw a saved run or a saved phase diagram.
 
     Example: `tokenflock plot run.nc --out run.png`
 
     Example: `tokenflock plot run.nc --kind circle --at 5 --tail 20 --theme dark --out circle.pdf`
+
+    Example: `tokenflock plot d2.nc --kind curves --out d2.pdf`
     """
     out = out or run.with_suffix(".png")
     writable(out)
     import tokenflock as flock
 
     result = flock.load(run)
+    kind = _kind(kind, "x" in result)
     keep_compiled()
     from tokenflock import plots
 
     with plots.style(theme):
-        figure = _draw(plots, result, kind, at, tail, landscape, log_time)
+        figure = _draw(plots, result, kind, at, tail, landscape, log_time, observable)
     plots.save_figure(figure, out)
     console.print(f"saved {out}")
 
 
-def _draw(plots, result, kind: str, at: str | None, tail: int, landscape: bool, log_time: bool):
+def _kind(kind: str, tokens: bool) -> str:
+    """The kind that is meant, or an error where it does not fit what the file holds."""
+    if kind == "auto":
+        return "overview" if tokens else "phase-diagram"
+    if (kind in RUNS) != tokens:
+        fitting = ", ".join(RUNS if tokens else ENSEMBLES)
+        raise UserError(f"--kind {kind} does not fit: the file holds {'a run' if tokens else 'an ensemble'}; choose {fitting}")
+    return kind
+
+
+def _draw(plots, result, kind: str, at: str | None, tail: int, landscape: bool, log_time: bool, observable: str | None):
     times = None if at is None else numbers(at, "--at")
     if times is not None and kind not in ("histogram", "circle", "sphere", "attention"):
         raise UserError(f"--at is for circle, sphere, histogram and attention, not for {kind}")
@@ -64,4 +80,7 @@ def _draw(plots, result, kind: str, at: str | None, tail: int, landscape: bool, 
         return make(result, at=moment)
     if kind == "histogram":
         return make(result, at=None if times is None else list(times))
+    if kind in ENSEMBLES:
+        name = None if observable is None else observable.replace("-", "_")
+        return make(result, observable=name, log_time=log_time or None)
     return make(result, log_time=log_time)

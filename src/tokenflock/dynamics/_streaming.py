@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 
 from tokenflock.dynamics._kernels import CEILING
+from tokenflock.dynamics._matrices import at
 from tokenflock.dynamics.dynamics import AttentionLaw, MeanField
 from tokenflock.shapes import Points, Time, Tokens, Weights
 
@@ -37,6 +38,7 @@ def by_tiles(law: AttentionLaw, t: Time, q: Points, x: Tokens, w: Weights, inter
     q = jnp.pad(q, ((0, rows - m), (0, wide - d)))
     x = jnp.pad(x, ((0, columns - x.shape[0]), (0, wide - d)))
     w = jnp.pad(w, (0, columns - w.shape[0]))
+    law = jax.tree.map(lambda leaf: at(leaf, t), law, is_leaf=callable)  # matrices that move stand still for one sum
     law = jax.tree.map(lambda leaf: _widen(leaf, d, wide), law)
     arrays, static = eqx.partition(law, eqx.is_array)
     leaves, tree = jax.tree.flatten(arrays)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 
 from tokenflock.dynamics._kernels import exponentials, softmax
@@ -172,3 +173,32 @@ class GradientFlow(Dynamics):
     def ascends(self) -> bool:
         """True if the energy grows along the flow, False if it falls."""
         return True
+
+
+class Around(Dynamics):
+    """A law built around another one, its `base`, whose space, shape and symmetries it keeps."""
+
+    base: eqx.AbstractVar[Dynamics]
+
+    @property
+    def space(self) -> Space:
+        return self.base.space
+
+    def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
+        return self.base.attention_matrix(t, x, w)
+
+    @property
+    def exchangeable(self) -> bool:
+        return self.base.exchangeable
+
+    @property
+    def isotropic(self) -> bool:
+        return self.base.isotropic
+
+    @property
+    def dimension(self) -> int | None:
+        return self.base.dimension
+
+    @property
+    def particles(self) -> int | None:
+        return self.base.particles

@@ -6,15 +6,14 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.dynamics import Around, Dynamics
 from tokenflock.dynamics.unnormalised import Unnormalised
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
-from tokenflock.shapes import Rows, Scalar, Time, Tokens, Weights
-from tokenflock.spaces import Space
+from tokenflock.shapes import Scalar, Time, Tokens, Weights
 
 
-class Noisy(Dynamics):
+class Noisy(Around):
     """Any law with independent Brownian noise on each token (McKean-Vlasov).
 
         dX_i = velocity_i dt + sqrt(2 / kappa) dW_i,   W_i Brownian motions on the sphere
@@ -37,35 +36,12 @@ class Noisy(Dynamics):
         if concrete(self.kappa):
             require(self.kappa > 0, "kappa", "positive", self.kappa, "for no noise use the base dynamics itself")
 
-    @property
-    def space(self) -> Space:
-        return self.base.space
-
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         return self.base.force(t, x, w)
 
     def diffusion(self, t: Time, x: Tokens, w: Weights) -> Scalar:
         return jnp.sqrt(2 / jnp.asarray(self.kappa, x.dtype))
 
-    def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
-        return self.base.attention_matrix(t, x, w)
-
     @property
     def noisy(self) -> bool:
         return True
-
-    @property
-    def particles(self) -> int | None:
-        return self.base.particles
-
-    @property
-    def exchangeable(self) -> bool:
-        return self.base.exchangeable
-
-    @property
-    def isotropic(self) -> bool:
-        return self.base.isotropic
-
-    @property
-    def dimension(self) -> int | None:
-        return self.base.dimension

@@ -7,14 +7,13 @@ from typing import ClassVar
 import jax
 
 from tokenflock.dynamics._streaming import by_rows, by_tiles, tiles
-from tokenflock.dynamics.dynamics import AttentionLaw, MeanField
+from tokenflock.dynamics.dynamics import Around, AttentionLaw, MeanField
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.errors import require
 from tokenflock.shapes import Points, Rows, Time, Tokens, Weights
-from tokenflock.spaces import Space
 
 
-class Streamed(MeanField):
+class Streamed(Around, MeanField):
     """Any attention law for very many tokens: the same field, summed in blocks, so that memory grows like n and not n^2.
 
     On a GPU in float32 the sum runs by tiles in one kernel; elsewhere by blocks of rows.
@@ -36,10 +35,6 @@ class Streamed(MeanField):
         require(fits, "Streamed.base", "a law made of logits and values", type(self.base).__name__, "e.g. SelfAttention")
         require(self.block >= 1, "block", "1 or more", self.block)
 
-    @property
-    def space(self) -> Space:
-        return self.base.space
-
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         if jax.default_backend() == "gpu" and x.dtype == "float32" and tiles(self.base):
             return by_tiles(self.base, t, q, x, w)
@@ -51,11 +46,3 @@ class Streamed(MeanField):
     @property
     def keeps_cones(self) -> bool:
         return self.base.keeps_cones
-
-    @property
-    def isotropic(self) -> bool:
-        return self.base.isotropic
-
-    @property
-    def dimension(self) -> int | None:
-        return self.base.dimension

@@ -10,8 +10,6 @@ from tokenflock.errors import require
 from tokenflock.plots._story import Story
 from tokenflock.plots._sweep import Sweep
 
-_STRAIGHT = 0.2  # how far values may stray from a straight line, as a share of their range, and still be spaced evenly
-
 
 def time_axis(ax: Axes, tale: Story | Sweep, log_time: bool = False, label: bool = True) -> None:
     """Limits, scale and label of the axis of frames. A logarithmic one starts at the first positive time."""
@@ -40,12 +38,20 @@ def edges(times: np.ndarray, log: bool = False) -> np.ndarray:
     return np.concatenate([[times[0]], middle, [times[-1]]])
 
 
-def geometric(values: np.ndarray, decades: float = 3.0) -> bool:
-    """Whether values ask for a logarithmic axis: the positive ones span more than so many decades, in about equal ratios."""
+def geometric(values: np.ndarray, decades: float = 3.0, stray: float = 0.2) -> bool:
+    """Whether ascending values, but for a zero, span more than so many decades in about equal ratios.
+
+    Their logarithms may stray from equal steps by a share of their range: a solver of fixed step rounds early times.
+    """
     positive = values[values > 0].astype(float)
     if len(positive) < 3 or len(positive) < len(values) - 1 or np.log10(positive[-1] / positive[0]) <= decades:
         return False
-    return _bend(np.log(positive)) < min(_STRAIGHT, _bend(positive))
+    return _bend(np.log(positive)) < min(stray, _bend(positive))
+
+
+def series(values: np.ndarray) -> bool:
+    """Whether values of a parameter are a geometric series, such as 4, 8, 16 or 1, 2, 5, 10."""
+    return bool(values[0] > 0) and geometric(values, decades=0.5, stray=0.05)
 
 
 def _bend(values: np.ndarray) -> float:

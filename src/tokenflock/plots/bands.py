@@ -9,7 +9,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm, Normalize
 
 from tokenflock.plots._sweep import Sweep, sweep, symbol
-from tokenflock.plots._time_axis import geometric, time_axis
+from tokenflock.plots._time_axis import geometric, series, time_axis
 from tokenflock.plots.phases import titled
 from tokenflock.plots.styles import Theme, canvas, colour_bar, look
 
@@ -62,7 +62,7 @@ def _curve(ax: Axes, swept: Sweep, row: int, colour: tuple[float, ...], label: s
 
 
 def _norm(values: np.ndarray) -> Normalize:
-    scale = LogNorm if geometric(values, decades=0.5) else Normalize
+    scale = LogNorm if series(values) else Normalize
     return scale(values[0], values[-1] if values[-1] > values[0] else values[0] + 1)
 
 

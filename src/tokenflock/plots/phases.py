@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from tokenflock.errors import require
 from tokenflock.plots._story import time_label
 from tokenflock.plots._sweep import Sweep, sweep
-from tokenflock.plots._time_axis import edges, geometric, time_axis
+from tokenflock.plots._time_axis import edges, geometric, series, time_axis
 from tokenflock.plots.styles import Theme, canvas, colour_bar, look
 
 _FEW = 8  # up to so many values are all written on their axis
@@ -102,7 +102,8 @@ def titled(ax: Axes, swept: Sweep) -> None:
     """The title of a plot of one ensemble, which says the convention in place of the axis of time."""
     what, *rest = swept.facts.values() or [""]
     details = ", ".join(rest) + (f" ({swept.convention})" if swept.convention else "")
-    ax.set_title(what + (",\n" if len(what + details) > _LONG else ", " if rest else "") + details)
+    between = "" if not rest else ",\n" if len(what + details) > _LONG else ", "
+    ax.set_title((what + between + details).strip())
     if swept.label == time_label(swept.convention):
         ax.set_xlabel(time_label())
 
@@ -110,12 +111,11 @@ def titled(ax: Axes, swept: Sweep) -> None:
 def _map(ax: Axes, swept: Sweep, theme: Theme, scale: Normalize, log_time: bool | None) -> QuadMesh:
     """The cells, and the axes around them."""
     log_time = geometric(swept.times) if log_time is None else log_time
-    series = geometric(swept.values, decades=0.5)
-    borders = _borders(swept.values, series)
+    borders = _borders(swept.values)
     masked = np.ma.masked_invalid(swept.mean)
     mesh = ax.pcolormesh(edges(swept.times, log_time), borders, masked, norm=scale, cmap=theme.sequential)
     mesh.set_rasterized(True)  # thousands of cells as shapes would make a slow file with seams
-    if series:
+    if series(swept.values):
         _series_axis(ax, swept.values)
     time_axis(ax, swept, log_time)
     ax.set_ylim(borders[0], borders[-1])
@@ -131,14 +131,14 @@ def _series_axis(ax: Axes, values: np.ndarray) -> None:
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
 
 
-def _borders(values: np.ndarray, series: bool) -> np.ndarray:
+def _borders(values: np.ndarray) -> np.ndarray:
     """Borders of cells that are centred on values, the first and the last cell as well."""
-    middle = np.log(values) if series else values
+    middle = np.log(values) if series(values) else values
     if len(middle) == 1:
         return middle[0] + np.array([-0.5, 0.5])
     between = (middle[1:] + middle[:-1]) / 2
     found = np.concatenate([[2 * middle[0] - between[0]], between, [2 * middle[-1] - between[-1]]])
-    return np.exp(found) if series else found
+    return np.exp(found) if series(values) else found
 
 
 def _scale(sweeps: Sequence[Sweep]) -> Normalize:

@@ -1,0 +1,180 @@
+"""Random matrices have the moments that the papers write, and are drawn as often as they say."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock.dynamics import Attention, SelfAttention
+from tokenflock.dynamics._matrices import Switching
+from tokenflock.engines.choose import Systems
+from tokenflock.errors import UserError
+from tokenflock.many import ensemble
+from tokenflock.matrices import GOE, GaussianEntries, Ginibre, Per, RandomMatrices, Value, Wigner
+from tokenflock.observables import MeanCosine, PairDensity
+from tokenflock.precision import precision
+from tokenflock.solvers import Layer
+from tokenflock.starts import Given, Uniform
+
+D, DRAWS = 6, 4000
+LAWS = {"entries": GaussianEntries(), "ginibre": Ginibre(), "goe": GOE(), "wigner": Wigner()}
+SYMMETRIC = {"entries": False, "ginibre": False, "goe": True, "wigner": True}
+DIAGONAL = {"entries": 1.0, "ginibre": 1.0, "goe": 2.0, "wigner": 1.0}  # variance; 1 off the diagonal
+
+
+def drawn(law, count=DRAWS, d=D):
+    with precision("float32"):
+        return np.asarray(jax.vmap(lambda key: law.draw(key, d))(jax.random.split(jax.random.key(1), count)), np.float64)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_second_moments_and_symmetry(name):
+    B = drawn(LAWS[name])
+    assert np.array_equal(B, np.swapaxes(B, 1, 2)) == SYMMETRIC[name]
+    variance = np.where(np.eye(D, dtype=bool), DIAGONAL[name], 1.0)
+    error = np.sqrt((B**4).mean(0) - (B**2).mean(0) ** 2) / DRAWS**0.5
+    assert np.abs(B.mean(0) / np.sqrt(variance) * DRAWS**0.5).max() < 4.5
+    assert (np.abs((B**2).mean(0) - variance) < 5 * error).all()
+    assert abs((B[:, 0, 1] * B[:, 2, 3]).mean()) < 5 / DRAWS**0.5  # entries of different pairs are uncorrelated
+    mirror = (B[:, 0, 1] * B[:, 1, 0]).mean()
+    assert abs(mirror - SYMMETRIC[name]) < 0.1
+
+
+def test_a_product_of_gaussians_has_heavier_tails_than_a_gaussian():
+    """Ginibre is G_1 G_2 / sqrt(d): its entries have kurtosis 3 + 6/d."""
+    kurtosis = [(B**4).mean() / (B**2).mean() ** 2 for B in (drawn(Ginibre()), drawn(GaussianEntries()))]
+    assert abs(kurtosis[0] - (3 + 6 / D)) < 0.15
+    assert abs(kurtosis[1] - 3) < 0.05
+
+
+def test_goe_is_blind_to_rotations_and_wigner_is_not():
+    """Rotate by 45 degrees: the new diagonal entry (B_11 + B_22)/2 + B_12 has variance 2 for GOE, 3/2 for Wigner."""
+    found = [((B[:, 0, 0] + B[:, 1, 1]) / 2 + B[:, 0, 1]).var() for B in (drawn(GOE()), drawn(Wigner()))]
+    assert abs(found[0] - 2.0) < 0.2 and abs(found[1] - 1.5) < 0.15
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_as_a_value_matrix_it_is_of_order_one(name):
+    """The spectral norm of B / scale stays put as d grows."""
+    norms = [np.linalg.norm(drawn(LAWS[name], 5, d)[0] / LAWS[name].value_scale(d), 2) for d in (32, 128)]
+    assert all(1.2 < norm < 4.5 for norm in norms) and abs(norms[1] / norms[0] - 1) < 0.4
+
+
+def pairs(law, d=5, layers=3):
+    with precision("float32"):
+        return [None if one is None else np.asarray(one) for one in law.draw(jax.random.key(3), d, layers)]
+
+
+def test_values():
+    B, V = pairs(RandomMatrices())
+    assert B.shape == (3, 5, 5) and V is None
+    B, V = pairs(RandomMatrices(value=Value.WISHART))
+    assert np.allclose(V, np.swapaxes(V, 1, 2), atol=1e-6)
+    assert (np.linalg.eigvalsh(V) > -1e-5).all() and np.linalg.eigvalsh(V).max() > 1
+    assert abs(np.corrcoef(B.ravel(), V.ravel())[0, 1]) < 0.5
+    with precision("float32"):
+        traces = jax.vmap(lambda key: jnp.trace(RandomMatrices(value=Value.WISHART).draw(key, 5, 1)[1][0]))
+        assert abs(float(traces(jax.random.split(jax.random.key(0), 2000)).mean()) / 5**1.5 - 1) < 0.02  # E G G^T / sqrt(d) = sqrt(d) I
+    for kernel, scale in ((Ginibre(), 5**0.5), (Wigner(), 5**0.5), (GOE(), 6**0.5)):
+        B, V = pairs(RandomMatrices(kernel, Value.KERNEL))
+        assert np.allclose(V, np.swapaxes(B, 1, 2) / scale, atol=1e-6)
+        minus_B, minus_V = pairs(RandomMatrices(kernel, Value.MINUS_KERNEL))
+        assert np.array_equal(minus_B, B) and np.array_equal(minus_V, -V)
+
+
+def test_layers_are_redrawn_and_count_the_periods():
+    B, V = pairs(RandomMatrices(value=Value.WISHART))
+    for M in (B, V):
+        assert all(np.abs(M[i] - M[j]).max() > 0.1 for i in range(3) for j in range(i))
+    assert RandomMatrices().layers(30.0) == 1
+    assert RandomMatrices(period=0.5).layers(3.0) == 6
+    assert RandomMatrices(period=0.5).layers(3.1) == 7
+    assert RandomMatrices(period=9.0).layers(3.0) == 1
+
+
+def test_the_dynamics_gets_the_kernel_that_was_drawn():
+    """Logits are beta <x_i, B x_j>, and the k-th matrix acts in the k-th period."""
+    law = RandomMatrices(value=Value.KERNEL, period=0.5)
+    B, V = pairs(law)
+    x = np.random.default_rng(0).normal(size=(4, 5))
+    filled = law.fill(Attention(beta=2.0), jnp.asarray(B), jnp.asarray(V))
+    for t, k in ((0.0, 0), (0.49, 0), (0.5, 1), (1.2, 2), (7.0, 2)):
+        assert np.allclose(filled.logits(t, x, x), 2.0 * x @ B[k] @ x.T, atol=1e-4)
+        assert np.allclose(filled.values(t, x), x @ V[k].T, atol=1e-4)
+    still = RandomMatrices().fill(Attention(beta=2.0), jnp.asarray(B), None)
+    assert np.allclose(still.logits(3.0, x, x), 2.0 * x @ B[0] @ x.T, atol=1e-4) and still.V is None
+
+
+IDS = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])  # (cell, repeat)
+SAME = {Per.SYSTEM: np.eye(4, dtype=bool), Per.CELL: np.kron(np.eye(2, dtype=bool), np.ones((2, 2), bool)), Per.RUN: np.ones((4, 4), bool)}  # fmt: skip
+
+
+@pytest.mark.parametrize("per", Per, ids=lambda one: one.value)
+def test_systems_share_matrices_as_they_say(per):
+    law = RandomMatrices(value=Value.WISHART, per=per)
+    with precision("float32"):
+        systems = Systems(Attention(), Uniform(4, 3), law, 0, "float32", 1.0, True)
+        B, V = systems.matrices_of(IDS)
+        other, _ = Systems(Attention(), Uniform(4, 3), law, 1, "float32", 1.0, True).matrices_of(IDS)
+        tokens, _ = systems.draw(IDS, False)
+    for M in (np.asarray(B), np.asarray(V)):
+        same = np.array([[np.array_equal(a, b) for b in M] for a in M])
+        assert np.array_equal(same, SAME[per])
+    assert not np.array_equal(B, other)
+    assert all(not np.array_equal(tokens[i], tokens[j]) for i in range(4) for j in range(i))  # tokens are always their own
+
+
+@pytest.mark.parametrize(("per", "shared"), [(Per.SYSTEM, (False, False)), (Per.CELL, (True, False)), (Per.RUN, (True, True))],
+                         ids=["system", "cell", "run"])  # fmt: skip
+def test_an_ensemble_shares_matrices_as_it_says(per, shared):
+    """From one start, only matrices can tell systems apart."""
+    start = Given(np.random.default_rng(0).normal(size=(4, 3)))
+    result = ensemble(
+        Attention(beta=1.0), start, over={"dynamics.beta": [2.0, 2.0]}, matrices=RandomMatrices(per=per), repeats=2,
+        t=1, frames=2, solver=Layer(h=0.1), observe=[MeanCosine()], keep=True,
+    )  # fmt: skip
+    (a, b), (c, _) = result.mean_cosine.values[..., -1]
+    assert (abs(a - b) < 1e-6, abs(a - c) < 1e-6) == shared
+
+
+def test_one_system_of_an_ensemble_is_a_simulation_with_its_matrices():
+    """Drawn anew each period, in the order in which the ensemble draws them."""
+    law = RandomMatrices(Ginibre(), Value.WISHART, period=0.5)
+    start = Given(np.random.default_rng(0).normal(size=(5, 3)), w=[1, 2, 3, 4, 5])
+    options = {"t": 2.0, "frames": 5, "solver": Layer(h=0.1), "observe": [MeanCosine()]}
+    with precision("float32"):
+        B, V = Systems(Attention(), start, law, 7, "float32", 2.0, True).matrices_of(np.array([[0, 0]]))
+    assert B.shape == (1, 4, 3, 3)
+    Q = np.swapaxes(np.asarray(B[0], float), 1, 2)
+    ours = ensemble(Attention(beta=2.0), start, matrices=law, repeats=1, seed=7, **options)
+    theirs = flock.simulate(Attention(2.0, Q=Switching(Q, 0.5), V=Switching(np.asarray(V[0], float), 0.5)), start, **options)
+    assert np.abs(ours.mean_cosine.values - theirs.mean_cosine.values).max() < 1e-5
+    frozen = flock.simulate(Attention(2.0, Q=Q[0], V=np.asarray(V[0, 0], float)), start, **options)
+    assert np.abs(ours.mean_cosine.values - frozen.mean_cosine.values).max() > 1e-3  # redrawing matters
+
+
+def test_matrices_last_to_the_last_time_asked_for():
+    law = RandomMatrices(period=1.0)
+    options = {"matrices": law, "repeats": 2, "solver": Layer(h=0.5), "observe": [MeanCosine()], "keep": True}
+    by_times = ensemble(Attention(beta=1.0), Uniform(4, 3), t=1.0, times=[0.0, 2.0, 4.0], **options)
+    by_t = ensemble(Attention(beta=1.0), Uniform(4, 3), t=4.0, frames=3, **options)
+    assert np.array_equal(by_times.mean_cosine, by_t.mean_cosine)
+
+
+def test_random_matrices_are_for_attention():
+    with pytest.raises(UserError, match="dynamics must be Attention, to take random matrices, got SelfAttention"):
+        ensemble(SelfAttention(), Uniform(4, 3), matrices=RandomMatrices(), t=1, frames=2)
+    with pytest.raises(UserError, match="period must be positive"):
+        RandomMatrices(period=0.0)
+
+
+def test_random_values_never_settle():
+    """Consensus is not for ever there: the switch changes nothing because it is not used."""
+    options = {"matrices": RandomMatrices(GOE(), Value.KERNEL), "repeats": 4, "t": 3, "frames": 4, "keep": True}
+    start = Given([[1.0, 0.0, 0.01], [1.0, 0.01, 0.0], [1.0, 0.0, 0.0]])
+    on, off = (ensemble(Attention(beta=1.0), start, observe=[PairDensity()], settle=settle, **options) for settle in (True, False))
+    assert np.array_equal(on.pair_density, off.pair_density)
+    assert on.pair_density.values[:, 0].min() > 0.99 and on.pair_density.values.min() < 0.9
