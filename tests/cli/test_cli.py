@@ -42,8 +42,8 @@ def test_simulate_writes_positions_by_time_particle_and_coordinate(call, tmp_pat
 
 def test_every_kind_of_option_reaches_the_library(call, tmp_path):
     line = (
-        "simulate --dynamics noisy --base attention --beta 2 --V 1,0.5;-0.5,1 --kappa 20 --start von-mises-fisher --n 5 --d 2 "
-        "--start-kappa 3 --solver euler-maruyama --step 0.05 --t 1 --observe order-parameter,energy:beta=1:convention=staircase "
+        "simulate --dynamics noisy --base attention --beta 2 --V 1,0.5;-0.5,1 --kappa 20 --start von-mises-fisher "
+        "--n 5 --d 2 --start-kappa 3 --solver euler-maruyama --step 0.05 --t 1 --observe order-parameter,energy:beta=1:convention=staircase "
         "--frames 5 --out a.nc"
     )
     code, _, err = call(line)
@@ -60,9 +60,7 @@ def test_every_kind_of_option_reaches_the_library(call, tmp_path):
 
 def test_matrices_come_from_files_and_short_forms(call, tmp_path):
     np.save(tmp_path / "x.npy", np.eye(3))
-    code, _, err = call(
-        "simulate --dynamics burger --D diag:1,0,1 --no-ascend --start given --x x.npy --w 1,1,2 --out b.nc"
-    )
+    code, _, err = call("simulate --dynamics burger --D diag:1,0,1 --no-ascend --start given --x x.npy --w 1,1,2 --out b.nc")
     assert code == 0, err
     run = flock.load(tmp_path / "b.nc")
     assert np.allclose(run.w, [0.25, 0.25, 0.5])
@@ -187,3 +185,47 @@ def test_the_tour_tells_and_writes(call, tmp_path):
     for name in ("run.nc", "overview.png", "film.mp4"):
         assert str((tmp_path / "here" / name).resolve()) in out.replace("\n", "")
         assert (tmp_path / "here" / name).stat().st_size > 1_000
+
+
+def test_phase_writes_pair_density_by_beta_and_time_with_its_error_and_a_plot(call, tmp_path):
+    line = "phase --n 8 --d 3 --beta 0.5:4:3 --t 10 --repeats 32 --solver layer --step 0.1 --frames 21 --out p.nc --plot p.png"
+    code, out, err = call(line)
+    assert code == 0, err
+    result = flock.load(tmp_path / "p.nc")
+    assert result.pair_density.dims == ("beta", "time")
+    assert result.pair_density_error.dims == ("beta", "time")
+    assert result.beta.values.tolist() == [0.5, 2.25, 4.0]
+    assert result.transition.attrs["curve"] == "layer map, n = 8"
+    assert "lanes" in out
+    assert (tmp_path / "p.png").stat().st_size > 5_000
+    assert not (tmp_path / "p.nc.part").exists()
+    assert call("plot p.nc --kind curves --out c.png")[0] == 0
+    code, _, err = call("plot p.nc --kind circle --out d.png")
+    assert code == 2
+    assert "phase-diagram" in err
+
+
+def test_phase_observes_what_is_asked_in_the_flow(call, tmp_path):
+    line = "phase --n 6 --d 2 --beta 1,2 --t 2 --repeats 4 --solver rk4 --frames 3 --observe cluster-count,energy --out q.nc"
+    code, _, err = call(line)
+    assert code == 0, err
+    result = flock.load(tmp_path / "q.nc")
+    assert result.attrs["convention"] == "flow"
+    assert {"cluster_count", "cluster_count_error", "energy"} <= set(result)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("phase --dynamics kuramoto --out r.nc", "beta"),
+        ("phase --solver adaptive --out r.nc", "RK4"),
+        ("phase --beta 1:2 --out r.nc", "first:last:count"),
+        ("phase --engine resident --dtype float64 --n 4 --out r.nc", "float32"),
+        ("phase --repeats 0 --out r.nc", "repeats"),
+    ],
+)
+def test_phase_refuses_with_the_remedy(call, tmp_path, line, words):
+    code, _, err = call(line)
+    assert code == 2
+    assert words in err
+    assert not list(tmp_path.iterdir())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from cyclopts import Parameter
 
@@ -13,9 +13,9 @@ from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.results import writable
 
-RUNS = ("overview", "circle", "sphere", "histogram", "histogram-over-time", "timeline", "attention", "trajectories")
-ENSEMBLES = ("phase-diagram", "curves")
-Kind = Literal["auto", RUNS, ENSEMBLES]
+Run = Literal["overview", "circle", "sphere", "histogram", "histogram-over-time", "timeline", "attention", "trajectories"]
+Ensemble = Literal["phase-diagram", "curves"]
+RUNS, ENSEMBLES = get_args(Run), get_args(Ensemble)
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -26,7 +26,10 @@ def plot(
     run: Annotated[Path, Parameter(help="a saved run")],
     /,
     *,
-    kind: Annotated[Kind, Parameter(help="what to draw; auto is overview for a run, phase-diagram for an ensemble")] = "auto",
+    kind: Annotated[
+        Literal["auto"] | Run | Ensemble,
+        Parameter(help="what to draw; auto is overview for a run, phase-diagram for an ensemble"),
+    ] = "auto",
     at: Annotated[str | None, Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]")] = None,
     tail: Annotated[int, Parameter(help="earlier frames drawn behind each token (circle, sphere)")] = 0,
     landscape: Annotated[bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())] = False,
