@@ -43,8 +43,8 @@ def test_simulate_writes_positions_by_time_particle_and_coordinate(call, tmp_pat
 def test_every_kind_of_option_reaches_the_library(call, tmp_path):
     line = (
         "simulate --dynamics noisy --base attention --beta 2 --V 1,0.5;-0.5,1 --kappa 20 --start von-mises-fisher "
-        "--n 5 --d 2 --start-kappa 3 --solver euler-maruyama --step 0.05 --t 1 --observe order-parameter,energy:beta=1:convention=staircase "
-        "--frames 5 --out a.nc"
+        "--n 5 --d 2 --start-kappa 3 --solver euler-maruyama --step 0.05 --t 1 --frames 5 --out a.nc "
+        "--observe order-parameter,energy:beta=1:convention=staircase"
     )
     code, _, err = call(line)
     assert code == 0, err

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 
 from tokenflock.dynamics._streaming import by_rows, by_tiles, tiles
 from tokenflock.dynamics.dynamics import Around, AttentionLaw, MeanField
@@ -36,9 +38,10 @@ class Streamed(Around, MeanField):
         require(self.block >= 1, "block", "1 or more", self.block)
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        if jax.default_backend() == "gpu" and x.dtype == "float32" and tiles(self.base):
-            return by_tiles(self.base, t, q, x, w)
-        return by_rows(self.base, t, q, x, w, self.block)
+        rows = partial(by_rows, self.base, block=self.block)
+        if x.dtype != jnp.float32 or not tiles(self.base):
+            return rows(t, q, x, w)
+        return jax.lax.platform_dependent(jnp.asarray(t, x.dtype), q, x, w, cuda=partial(by_tiles, self.base), default=rows)
 
     def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
         return self.base.attention(t, q, x, w)

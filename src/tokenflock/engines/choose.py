@@ -19,6 +19,7 @@ from tokenflock.engines.rotation import rotate
 from tokenflock.errors import UserError
 from tokenflock.matrices._random import Per, RandomMatrices
 from tokenflock.precision import precision
+from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 
 ENGINES = ("auto", "batch", "resident", "lanes")
@@ -50,6 +51,8 @@ class Systems:
         """(tokens, keys of the noise) of the systems (cell, repeat) in `ids`."""
         with precision("float32"):
             x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32))
+        if isinstance(self.start, Given):  # given to all digits, so not rounded
+            x = np.broadcast_to(self.start.x, (len(ids), *self.start.shape))
         x = self.dynamics.space.project(jnp.asarray(x, self.dtype))
         return rotate(x) if turned else x, keys
 

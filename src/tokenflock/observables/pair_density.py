@@ -40,4 +40,4 @@ class PairDensity(CosineObservable):
         met = (1 - self.delta <= G) & (order[:, None] != order)
         pairs = jnp.sum(w) ** 2 - jnp.sum(w * w)
         share = jnp.sum(w * jnp.sum(jnp.where(met, w, 0), axis=1)) / pairs
-        return jnp.where(jnp.sum(w > 0) > 1, share, 1.0)
+        return jnp.where(jnp.sum(w > 0) > 1, jnp.minimum(share, 1.0), 1.0)
