@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from tokenflock.dynamics._kernels import softmax
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.frozen import concrete
 from tokenflock.shapes import Rows, Time, Tokens, Weights
 
 
@@ -46,7 +47,7 @@ class CausalBias(Dynamics):
 
     @property
     def keeps_cones(self) -> bool:
-        return True
+        return not concrete(self.beta) or self.beta >= 0
 
     @property
     def isotropic(self) -> bool:
