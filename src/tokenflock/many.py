@@ -261,7 +261,7 @@ def _run_sheet(plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, 
             for axis, k in zip(inner, where)
         ]
         ids = np.stack([numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1)
-        values = chosen.run(ids, swept, lambda count: tally.add(count * steps))
+        values = _in_pieces(chosen, ids, swept, lambda count: tally.add(count * steps))
         found = {name + end: one for name, whole in values.items() for end, one in summary.of(whole, len(cells)).items()}
         _check_finite(found, plan)
         for k, cell in enumerate(cells):
@@ -281,9 +281,20 @@ def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
         matrices.fill(dynamics, np.zeros((1, 1, 1)), None)
 
 
+def _in_pieces(chosen: Choice, ids: np.ndarray, swept: list[np.ndarray], report: Callable[[int], None]) -> dict[str, Any]:
+    """The observables of these systems; a cell that is too large for the memory runs in pieces."""
+    if len(ids) <= chosen.chunk:
+        return chosen.run(ids, swept, report)
+    cuts = [slice(k, k + chosen.chunk) for k in range(0, len(ids), chosen.chunk)]
+    parts = [chosen.run(ids[cut], [values[cut] for values in swept], report) for cut in cuts]
+    return {name: np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0]}
+
+
 def _check_finite(values: dict[str, Any], plan: Plan) -> None:
+    """Refuse what overflowed. Matrices of pairs may hold NaN, for tokens of weight zero; their errors may, for one repeat."""
+    whole = {one.name for one in plan.observe if not one.dims}
     for name, value in values.items():
-        if not (name.endswith("_error") or np.isfinite(value).all()):
+        if name.removesuffix("_quantile") in whole and not np.isfinite(value).all():
             raise SimulationError(overflowed(f"{name} of {plan.dynamics!r}", plan.dtype))
 
 

@@ -188,7 +188,9 @@ def test_the_cut_of_the_work_changes_nothing():
     whole = ensemble(SelfAttention(), Uniform(5, 3), **options)
     assert gap(small.mean_cosine, whole.mean_cosine) < 1e-6
     total = 3 * 20 * 10
-    assert [done for done, _ in steps][-3:] == [200, 400, 600] and {one for _, one in steps} == {total}
+    done = [one for one, _ in steps]
+    assert done == list(range(0, total + 1, 10))[-len(done) :]  # so little memory holds one system of ten steps at a time
+    assert {one for _, one in steps} == {total}
 
 
 def test_one_seed_gives_the_same_systems_to_every_engine():
@@ -355,7 +357,7 @@ def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
     resumed = ensemble(
         SelfAttention(), Uniform(5, 3), store=str(store), progress=lambda done, total: again.append(done), **options
     )
-    assert again == [100, 150, 200]  # the first two cells at once, from the file
+    assert again[0] == 100 and again == sorted(again) and again[-1] == 200  # the first two cells at once, from the file
     assert not store.exists() and list(tmp_path.iterdir()) == []
     whole = ensemble(SelfAttention(), Uniform(5, 3), **options)
     for name in whole.data_vars:
