@@ -60,7 +60,12 @@ def _settle(name: str, kind: str, value: Any) -> Any:
         if kind.startswith("float") or ("Array" in kind and np.ndim(value) == 0 and "float" in kind):
             return float(value)
         if "Array" in kind:
-            return np.asarray(value, dtype=np.float64)
+            array = np.asarray(value, dtype=np.float64)
+            if not np.isfinite(array).all():
+                raise UserError(f"{name} must hold finite numbers, got NaN or infinity")
+            return array
+    except UserError:
+        raise
     except (TypeError, ValueError):
         wanted = "a whole number" if kind.startswith("int") else "a number" if kind == "float" else "an array of numbers"
         raise UserError(f"{name} must be {wanted}, got {value!r}") from None

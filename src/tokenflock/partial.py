@@ -66,7 +66,11 @@ class Store:
             self.path.unlink(missing_ok=True)
 
     def _read(self) -> None:
-        with np.load(self.path, allow_pickle=False) as found:
+        try:
+            whole = np.load(self.path, allow_pickle=False)
+        except (ValueError, OSError, EOFError):
+            raise UserError(f"{self.path} is not the beginning of a run; delete it, or choose another output") from None
+        with whole as found:
             if str(found["mark"]) != self.mark:
                 raise UserError(f"{self.path} holds the beginning of another run; delete it, or choose another output")
             for key in found.files:

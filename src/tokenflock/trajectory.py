@@ -78,7 +78,7 @@ def simulate(
     recipe = {
         "verb": "simulate", "dynamics": dynamics, "start": start, "solver": solver, "t": float(keep[-1]),
         "times": None if times is None else [float(value) for value in times], "frames": frames, "until": until,
-        "seed": seed, "dtype": dtype,
+        "observe": list(observe), "seed": seed, "dtype": dtype,
     }  # fmt: skip
     result = _dataset(blocks, np.asarray(w), solver, recipe, until, keep[-1])
     return measure(result, observe) if observe else result
@@ -114,7 +114,7 @@ def flow(
 def rerun(result: xr.Dataset) -> xr.Dataset:
     """Run the recipe of a result again."""
     recipe = recipes.loads(result.attrs["recipe"])
-    keys = ("t", "times", "frames", "solver", "until", "seed", "dtype")
+    keys = ("t", "times", "frames", "solver", "until", "observe", "seed", "dtype")
     return simulate(recipe["dynamics"], recipe["start"], **{key: recipe[key] for key in keys})
 
 

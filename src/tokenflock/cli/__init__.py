@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -21,7 +22,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         complain(str(error))
         code = 2
     except (SimulationError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            os._exit(0)  # whoever read our output has seen enough
         complain(str(error))
+        code = 1
+    except (MemoryError, RuntimeError) as error:
+        if "RESOURCE_EXHAUSTED" not in str(error) and not isinstance(error, MemoryError):
+            raise
+        complain(
+            "out of memory; take fewer tokens or frames, or --dynamics streamed --base self-attention for very many tokens"
+        )
         code = 1
     except KeyboardInterrupt:
         complain("stopped")

@@ -15,7 +15,7 @@ COMMANDS = {
     "plot": "draw a saved run",
     "film": "make a film (mp4 or gif) of a saved run",
     "theory": "evaluate a closed form",
-    "list": "what there is: dynamics, starts, solvers, observables, events, theory",
+    "list": "what there is: dynamics, starts, solvers, observables, events, matrices, theory",
     "cite": "print the references of a saved run",
 }
 _HELP = """Transformers as interacting particle systems.

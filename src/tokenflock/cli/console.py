@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 console = Console(highlight=False)
@@ -17,7 +18,7 @@ errors = Console(stderr=True, highlight=False)
 
 def complain(message: str) -> None:
     """One line on standard error."""
-    errors.print(f"[bold red]error:[/] {' '.join(message.split())}", soft_wrap=True, markup=True, emoji=False)
+    errors.print("[bold red]error:[/]", escape(" ".join(message.split())), soft_wrap=True, emoji=False)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
 
 
 def listing(
-    kind: Annotated[str | None, Parameter(help="dynamics, starts, solvers, observables, events or theory")] = None,
+    kind: Annotated[str | None, Parameter(help="dynamics, starts, solvers, observables, events, matrices or theory")] = None,
     name: Annotated[str | None, Parameter(help="one member, shown in full")] = None,
     /,
 ) -> None:

@@ -98,7 +98,7 @@ def parameters(chosen: Member, taken: set[str], skip: Sequence[str] = ()) -> lis
 
 
 def _parameter(chosen: Member, option: Option, names: list[str], group: Group) -> inspect.Parameter:
-    kind = {"int": int, "float": float, "float | None": float, "bool": bool}.get(option.annotation, str)
+    kind = {"int": float, "float": float, "float | None": float, "bool": bool}.get(option.annotation, str)
     shown = "required" if option.default is None else f"default: {_shown(option.default)}"
     how = Parameter(
         name=names, group=group, help=f"{option.doc} [{shown}]", show_default=False, allow_leading_hyphen=kind is not bool

@@ -12,6 +12,7 @@ from tokenflock.cli import members
 from tokenflock.cli.console import complain, console, keep_compiled, rate
 from tokenflock.cli.simulate import observables
 from tokenflock.cli.values import numbers
+from tokenflock.errors import UserError
 from tokenflock.results import writable
 
 ROLES = {"dynamics": ("dynamics", "self-attention"), "start": ("starts", "uniform"), "solver": ("solvers", "layer")}
@@ -52,6 +53,8 @@ def _run(
     """
     for path in filter(None, (out, plot)):
         writable(path)
+    if plot is not None and plot.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise UserError(f"--plot writes .png, .pdf or .svg, got {plot.name!r}; write e.g. --plot {plot.with_suffix('.png')}")
     grid = numbers(beta, "--beta")
     keep = None if times is None else numbers(times, "--times")
     shares = [] if quantiles is None else numbers(quantiles, "--quantiles").tolist()
@@ -90,4 +93,4 @@ def _tell(result) -> None:
         console.print(f"  {name} at t = {float(last.time):g}")
         every = max(1, result.sizes["beta"] // 8)
         for value, mean, error in list(zip(result.beta.values, last[name].values, last[f"{name}_error"].values))[::every]:
-            console.print(f"    beta = {value:<8.4g} {mean:.4f} +- {error:.4f}")
+            console.print(f"    beta = {value:<8.4g} {mean:.4f}" + (f" +- {error:.4f}" if error == error else ""))

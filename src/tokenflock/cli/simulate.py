@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from tokenflock.catalogue import find
 from tokenflock.cli import members
 from tokenflock.cli.console import console, keep_compiled, progress
+from tokenflock.cli.story import reach, tell
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.results import writable
@@ -34,9 +35,7 @@ def _run(
     t: Annotated[float, Parameter(help="final time")] = 30.0,
     times: Annotated[str | None, Parameter(help="times to keep, e.g. 0,1,10 or 0:30:301")] = None,
     frames: Annotated[int, Parameter(help="how many times to keep")] = 201,
-    observe: Annotated[
-        str, Parameter(help="observables, e.g. energy:convention=staircase,cluster-count")
-    ] = "energy,cluster-count",
+    observe: Annotated[str | None, Parameter(help="e.g. energy:convention=staircase,cluster-count [default: these]")] = None,
     seed: Annotated[int, Parameter(help="seed of the start and the noise")] = 0,
     dtype: Annotated[str, Parameter(help="float64 or float32")] = "float64",
     out: Annotated[Path, Parameter(help="the file to write")] = Path("run.nc"),
@@ -63,8 +62,6 @@ def _run(
             solver=built.get("solver"), until=built.get("until"), observe=wanted, seed=seed, dtype=dtype, progress=report,
         )  # fmt: skip
     flock.save(run, out)
-    from tokenflock.cli.story import tell
-
     tell(run)
     console.print(f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}")
 
@@ -76,7 +73,7 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
 
         base = getattr(dynamics, "base", dynamics)
         has_energy = isinstance(dynamics.space, Sphere) and (hasattr(base, "beta") or hasattr(base, "D"))
-        text = "energy,cluster-count" if has_energy else "cluster-count"
+        text = "energy,cluster-count" if has_energy else default_clusters(dynamics)
     found = []
     for part in filter(None, text.split(",")):
         name, *pairs = part.split(":")
@@ -84,3 +81,9 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
             raise UserError(f"--observe takes name:key=value, got {part!r}; write e.g. energy:convention=staircase")
         found.append(members.convert(find("observables", name), dict(pair.split("=", 1) for pair in pairs)))
     return found
+
+
+def default_clusters(dynamics: Any) -> str:
+    """Clusters by cosine, or by distance for laws on R^d that are not about directions."""
+    radius = reach(dynamics)
+    return "cluster-count" if radius is None else f"cluster-count:radius={radius}"

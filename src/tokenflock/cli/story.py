@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import xarray as xr
 
 from tokenflock.cli.console import console
 
 
+def reach(dynamics: Any) -> float | None:
+    """The distance within which tokens of a law on R^d are one cluster; None where directions count."""
+    from tokenflock.dynamics._schemes import Scheme
+    from tokenflock.spaces import Euclidean
+
+    free = dynamics is not None and isinstance(dynamics.space, Euclidean) and not isinstance(dynamics, Scheme)
+    return 0.01 if free else None
+
+
 def tell(run: xr.Dataset) -> None:
     """Print what a run was, how its energy moved, and when clusters merged."""
     import tokenflock as flock
+    from tokenflock.measuring import dynamics_of
 
     start, end = run.isel(time=0), run.isel(time=-1)
     n, d = run.sizes["particle"], run.sizes["coord"]
@@ -17,12 +29,15 @@ def tell(run: xr.Dataset) -> None:
     if "stopped" in run.attrs:
         console.print(f"  stopped by {run.attrs['stopped']}")
     if "energy" in run:
-        console.print(f"  energy    {float(start.energy):.6g} at t = 0, {float(end.energy):.6g} at t = {float(end.time):.6g}")
-    merges = flock.merges(run)
+        name = run.energy.attrs.get("long_name", "").partition("(")[2].rstrip(")")
+        before, after = float(start.energy), float(end.energy)
+        console.print(f"  energy    {before:.6g} at t = 0, {after:.6g} at t = {float(end.time):.6g} (convention {name})")
+    radius = reach(dynamics_of(run))
+    merges = flock.merges(run, radius=radius)
     first = int(merges.before[0]) if merges.sizes["merge"] else None
     last = int(merges.after[-1]) if first else None
     if first is None:
-        console.print("  clusters  no two clusters merged")
+        console.print("  clusters  no two clusters merged" + ("" if radius is None else f" (within {radius:g} of each other)"))
         return
     console.print(f"  clusters  {first} at t = 0, {last} at t = {float(end.time):.6g}")
     shown = merges.isel(merge=slice(-8, None))

@@ -18,6 +18,8 @@ def numbers(text: str, name: str = "value") -> np.ndarray:
     try:
         if ":" in text:
             first, last, count = text.split(":")
+            if int(count) < 1:
+                raise ValueError
             return np.linspace(float(first), float(last), int(count))
         return np.array([float(part) for part in text.split(",")])
     except ValueError:
@@ -30,7 +32,10 @@ def array(text: str, name: str) -> np.ndarray | float:
         return np.diag(numbers(text.removeprefix("diag:"), name))
     if Path(text).suffix in (".npy", ".csv", ".txt"):
         return _file(Path(text), name)
-    rows = [numbers(row, name) for row in text.split(";")]
+    try:
+        rows = [numbers(row, name) for row in text.split(";")]
+    except UserError:
+        raise UserError(f"{name} must be a matrix like '1,0;0,-1', diag:1,-1, or a .npy file, got {text!r}") from None
     if len({len(row) for row in rows}) != 1:
         raise UserError(f"{name} must have rows of one length, got {text!r}; write e.g. '1,0;0,1'")
     if len(rows) == 1:

@@ -22,10 +22,15 @@ def softmax(S: Rows, w: Weights) -> Rows:
 
 
 def exponentials(S: Rows, w: Weights) -> tuple[Rows, Float[Array, "m 1"]]:
-    """(E, Z) with softmax = E / Z: whoever multiplies E by a matrix divides afterwards, which is less to divide."""
-    E = w * jnp.exp(jnp.minimum(S - _top(S, w), CEILING))
-    Z = jnp.sum(E, axis=-1, keepdims=True)
-    return E, jnp.where(Z > 0, Z, 1)
+    """(E, Z) with softmax = E / Z: whoever multiplies E by a matrix divides afterwards, which is less to divide.
+
+    Z is 1 for a row that sees no token. Logits so large that their differences are lost (beyond 1e17) leave Z = 0 and so give
+    NaN, which every verb reports: a wrong velocity would be worse.
+    """
+    top = _top(S, w)
+    E = w * jnp.exp(jnp.minimum(S - top, CEILING))
+    sees = jnp.max(jnp.where(w > 0, S, -jnp.inf), axis=-1, keepdims=True) > -jnp.inf
+    return E, jnp.where(sees, jnp.sum(E, axis=-1, keepdims=True), 1)
 
 
 def log_sum_exp(S: Rows, w: Weights) -> Float[Array, " m"]:

@@ -16,6 +16,7 @@ from tokenflock.measuring import dynamics_of, measure
 from tokenflock.observables.energy import Convention, Energy
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.order_parameter import OrderParameter
+from tokenflock.spaces import Euclidean
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,16 @@ class Story:
         return getattr(getattr(self.law, "base", self.law), "beta", None)
 
     @property
+    def free(self) -> bool:
+        """Whether tokens live in R^d: their directions are drawn then, and an energy of long tokens says little."""
+        return self.law is not None and isinstance(self.law.space, Euclidean)
+
+    @property
     def heading(self) -> str:
         """What ran: 'Self-attention, beta = 4'."""
         if self.law is None:
             return str(self.result.attrs.get("title", "Tokens"))
-        name = spoken(self.law)
+        name = spoken(self.law) + (" (directions of tokens)" if self.free else "")
         return name if self.beta is None else rf"{name}, $\beta$ = ${self.beta:.6g}$"
 
     @property
@@ -107,7 +113,7 @@ class Story:
     def height(self) -> xr.DataArray:
         """How far the tokens have climbed: the energy, one at consensus; where there is no beta, the order parameter."""
         base = getattr(self.law, "base", self.law)
-        if self.beta is None and getattr(base, "D", None) is None:
+        if self.free or (self.beta is None and getattr(base, "D", None) is None):
             return self.measured(OrderParameter())
         energy = self.measured(Energy(convention=Convention.STAIRCASE))
         finite = bool(np.isfinite(energy.values).all())
