@@ -83,19 +83,18 @@ def _queue(job: Job, x: np.ndarray, keys: jax.Array, swept: list[Any], slots: in
     found = [_open(np.asarray(value), frames) for value in _start(job.parts, job.paths, x, w, swept)]
     state = _Slots(x, slots)
     while state.busy.any():
-        for block in [0] if even else np.unique(state.block[state.busy]):  # uneven strides: slots of one block at a time
-            who = state.busy if even else state.busy & (state.block == block)
-            ids = np.where(state.busy, state.ids, 0)
-            keys_now = jax.random.wrap_key_data(jnp.asarray(key_data[ids]))
-            first = jnp.asarray(firsts[np.where(state.busy, state.block, 0)])
-            tokens, values, least = _block(
-                job.parts, job.paths, state.x, w, keys_now, [one[ids] for one in swept], first, jnp.asarray(strides[block])
-            )
-            _check_sound(job, np.asarray(least)[who])
-            state.record(
-                who, np.asarray(tokens), [np.asarray(value) for value in values], np.asarray(least), found, size, frames
-            )
-            state.refill(who, x, blocks, job.delta, found, size)
+        who, ids = state.busy, np.where(state.busy, state.ids, 0)
+        block = 0 if even else int(state.block[who][0])  # uneven strides: all slots are in the same block
+        keys_now = jax.random.wrap_key_data(jnp.asarray(key_data[ids]))
+        first = jnp.asarray(firsts[np.where(who, state.block, 0)])
+        tokens, values, least = _block(
+            job.parts, job.paths, state.x, w, keys_now, [one[ids] for one in swept], first, jnp.asarray(strides[block])
+        )
+        _check_sound(job, np.asarray(least)[who])
+        state.record(who, np.asarray(tokens), [np.asarray(value) for value in values], np.asarray(least), found, size, frames)
+        state.clear(blocks, job.delta, found, size)
+        if even or not state.busy.any():
+            state.fill(x)
     return found
 
 
@@ -147,15 +146,17 @@ class _Slots:
                 target[self.ids[slot], a:b] = value[slot, : b - a]
         self.block[who] += 1
 
-    def refill(self, who, x: np.ndarray, blocks: int, delta: float | None, found, size: int) -> None:
-        """Take out what is finished or settled, and let the next ones in."""
-        settled = np.zeros_like(who) if delta is None else self.least >= 1 - delta
-        for slot in np.flatnonzero(who & (settled | (self.block >= blocks))):
+    def clear(self, blocks: int, delta: float | None, found, size: int) -> None:
+        """Take out what is finished or settled; the last values of the settled stand for the rest."""
+        settled = np.zeros_like(self.busy) if delta is None else self.least >= 1 - delta
+        for slot in np.flatnonzero(self.busy & (settled | (self.block >= blocks))):
             reached = 1 + self.block[slot] * size
             for target in found:
                 target[self.ids[slot], reached:] = target[self.ids[slot], min(reached, target.shape[1]) - 1]
-            if self.next < len(x):
-                self.ids[slot], self.block[slot], self.x[slot], self.least[slot] = self.next, 0, x[self.next], -1.0
-                self.next += 1
-            else:
-                self.ids[slot] = -1
+            self.ids[slot] = -1
+
+    def fill(self, x: np.ndarray) -> None:
+        """Let the next systems into the free slots."""
+        for slot in np.flatnonzero(~self.busy)[: len(x) - self.next]:
+            self.ids[slot], self.block[slot], self.x[slot], self.least[slot] = self.next, 0, x[self.next], -1.0
+            self.next += 1
