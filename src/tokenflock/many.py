@@ -23,7 +23,7 @@ from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.partial import Store
 from tokenflock.precision import cast, precision
-from tokenflock.schedule import check, schedule
+from tokenflock.schedule import check, check_kinds, schedule
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
 from tokenflock.solvers.solver import FixedStep, Solver
@@ -80,6 +80,7 @@ def ensemble(
     >>> result.pair_density.dims
     ('beta', 'time')
     """
+    check_kinds(dynamics, observe, seed)
     solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
     observe = tuple(observe)
     for one in observe:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
+from tokenflock.observables.observable import Observable
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.start import Start
@@ -30,6 +31,17 @@ def schedule(solver: Solver, t: float, times: Sequence[float] | None, frames: in
         fits = bool(np.all(np.abs(exact - np.round(exact)) <= 1e-6 * np.maximum(exact, 1)))
         require(fits, "times", f"multiples of the step h = {h:g}", times, "choose other times or another step")
     return steps, steps * h
+
+
+def check_kinds(dynamics: Dynamics, observe: Sequence[Observable], seed: int) -> None:
+    """Refuse what is no law, no observable or no seed, before anything is asked of it."""
+    law = isinstance(dynamics, Dynamics)
+    require(law, "dynamics", "a law of motion such as SelfAttention(beta=4.0)", repr(dynamics), "make an object of the class")
+    for one in observe:
+        fits = isinstance(one, Observable)
+        require(fits, "observe", "a list of observables such as [Energy()]", repr(one), "import it from tokenflock.observables")
+    whole = isinstance(seed, (int, np.integer)) and 0 <= seed < 2**63
+    require(whole, "seed", "a whole number from 0 to 2^63 - 1", seed, "write e.g. seed=0")
 
 
 def check(dynamics: Dynamics, start: Start, solver: Solver, t: float, times: Sequence[float] | None, frames: int) -> None:

@@ -17,7 +17,7 @@ from tokenflock.events.event import Event
 from tokenflock.measuring import measure
 from tokenflock.observables.observable import Observable
 from tokenflock.precision import cast, precision
-from tokenflock.schedule import check, schedule
+from tokenflock.schedule import check, check_kinds, schedule
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.euler import Euler
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
@@ -63,6 +63,7 @@ def simulate(
     >>> flock.simulate(SelfAttention(beta=4.0), Uniform(n=32, d=2), t=30, seed=0).x.dims
     ('time', 'particle', 'coord')
     """
+    check_kinds(dynamics, observe, seed)
     start = start if isinstance(start, Start) else Given(np.asarray(start))
     solver = solver or default_solver(dynamics)
     check(dynamics, start, solver, t, times, frames)

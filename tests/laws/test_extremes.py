@@ -91,3 +91,32 @@ def _layer():
     from tokenflock.solvers import Layer
 
     return Layer(h=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dynamics": SelfAttention}, "law of motion"),
+        ({"observe": ["energy"]}, "observables"),
+        ({"seed": 1.5}, "seed"),
+        ({"seed": 10**20}, "seed"),
+    ],
+)
+def test_what_is_no_law_no_observable_or_no_seed_is_refused(options, words):
+    given = {"dynamics": SelfAttention(), "start": Uniform(n=4, d=2)} | options
+    for verb in (flock.simulate, flock.ensemble):
+        with pytest.raises(flock.UserError, match=words):
+            verb(**given)
+
+
+def test_logits_beyond_the_numbers_are_an_error_and_never_a_standstill():
+    from tokenflock.dynamics import PureAttention
+    from tokenflock.solvers import RK4
+
+    with pytest.raises(flock.SimulationError):
+        flock.simulate(PureAttention(beta=5.0), Uniform(n=8, d=2), t=60.0, solver=RK4(h=0.05))
+
+
+def test_rerun_brings_the_observables_back():
+    run = flock.simulate(SelfAttention(), Uniform(n=4, d=2), t=1.0, frames=3, observe=[Energy()])
+    assert np.array_equal(flock.rerun(run).energy, run.energy)
