@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from tokenflock.shapes import Rows, Scalar, Weights
 
@@ -27,22 +27,22 @@ def exponentials(S: Rows, w: Weights) -> tuple[Rows, Float[Array, "m 1"]]:
     Z is 1 for a row that sees no token. Logits so large that their differences are lost (beyond 1e17) leave Z = 0 and so give
     NaN, which every verb reports: a wrong velocity would be worse.
     """
-    top = _top(S, w)
+    top, sees = _top(S, w)
     E = w * jnp.exp(jnp.minimum(S - top, CEILING))
-    sees = jnp.max(jnp.where(w > 0, S, -jnp.inf), axis=-1, keepdims=True) > -jnp.inf
     return E, jnp.where(sees, jnp.sum(E, axis=-1, keepdims=True), 1)
 
 
 def log_sum_exp(S: Rows, w: Weights) -> Float[Array, " m"]:
     """log sum_j w_j e^{S_ij}, without overflow."""
-    top = _top(S, w)
+    top, _ = _top(S, w)
     return top[..., 0] + jnp.log(jnp.sum(w * jnp.exp(jnp.minimum(S - top, CEILING)), axis=-1))
 
 
-def _top(S: Rows, w: Weights) -> Float[Array, "m 1"]:
-    """The largest logit among tokens that count, as a constant."""
+def _top(S: Rows, w: Weights) -> tuple[Float[Array, "m 1"], Bool[Array, "m 1"]]:
+    """(the largest logit among tokens that count, as a constant; whether there is such a token)."""
     top = jnp.max(jnp.where(w > 0, S, -jnp.inf), axis=-1, keepdims=True)
-    return jax.lax.stop_gradient(jnp.where(top > -jnp.inf, top, 0))
+    sees = top > -jnp.inf
+    return jax.lax.stop_gradient(jnp.where(sees, top, 0)), sees
 
 
 def interaction_energy(G: Rows, w: Weights, beta: Scalar) -> Scalar:

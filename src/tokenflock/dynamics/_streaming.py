@@ -11,11 +11,11 @@ from jax.experimental import pallas as pl
 
 from tokenflock.dynamics._kernels import CEILING
 from tokenflock.dynamics._matrices import at
+from tokenflock.dynamics._padding import padded, widen
 from tokenflock.dynamics.dynamics import AttentionLaw, MeanField
 from tokenflock.shapes import Points, Time, Tokens, Weights
 
 SIDE = 128  # points and tokens of one tile on a GPU
-LEAST = 16  # the least side of a product on tensor cores
 
 
 def by_rows(law: MeanField, t: Time, q: Points, x: Tokens, w: Weights, block: int) -> Points:
@@ -34,12 +34,12 @@ def by_tiles(law: AttentionLaw, t: Time, q: Points, x: Tokens, w: Weights, inter
     The logits and values are the law's own; the maximum of the logits is carried along with the sums (online softmax).
     """
     m, d = q.shape
-    rows, columns, wide = -(-m // SIDE) * SIDE, -(-x.shape[0] // SIDE) * SIDE, max(LEAST, 1 << (d - 1).bit_length())
+    rows, columns, wide = -(-m // SIDE) * SIDE, -(-x.shape[0] // SIDE) * SIDE, padded(d)
     q = jnp.pad(q, ((0, rows - m), (0, wide - d)))
     x = jnp.pad(x, ((0, columns - x.shape[0]), (0, wide - d)))
     w = jnp.pad(w, (0, columns - w.shape[0]))
     law = jax.tree.map(lambda leaf: at(leaf, t), law, is_leaf=callable)  # matrices that move stand still for one sum
-    law = jax.tree.map(lambda leaf: _widen(leaf, d, wide), law)
+    law = jax.tree.map(lambda leaf: widen(leaf, d, wide), law)
     arrays, static = eqx.partition(law, eqx.is_array)
     leaves, tree = jax.tree.flatten(arrays)
     call = pl.pallas_call(
@@ -57,15 +57,6 @@ def _parameters() -> dict:
     from jax.experimental.pallas import triton
 
     return {"compiler_params": triton.CompilerParams(num_warps=4, num_stages=2)}
-
-
-def _widen(leaf, d: int, wide: int):
-    """Matrices on R^d as matrices on the padded space."""
-    if not eqx.is_array(leaf) or leaf.ndim < 1:
-        return leaf
-    return jnp.pad(
-        leaf, [(0, wide - side if side == d else max(LEAST, 1 << (side - 1).bit_length()) - side) for side in leaf.shape]
-    )
 
 
 def _tile(q_ref, x_ref, w_ref, t_ref, *refs, tree, static, count: int):

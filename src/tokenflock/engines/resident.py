@@ -16,12 +16,12 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from tokenflock.dynamics._matrices import Switching
+from tokenflock.dynamics._padding import padded, widen
 from tokenflock.engines.job import Job, Parts, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import on_sphere
 from tokenflock.spaces import Sphere
 
-LEAST = 16  # the least side of a matrix product on tensor cores
 MOST_TOKENS, MOST_COORDINATES, WIDEST_MATRIX = 128, 256, 64  # what fits on chip
 
 
@@ -57,11 +57,6 @@ def _foreign(parts: object) -> str | None:
     return next((type(leaf).__name__ for leaf in jax.tree.leaves(parts, is_leaf=strange) if strange(leaf)), None)
 
 
-def padded(size: int) -> int:
-    """The power of two, at least 16, that holds `size`."""
-    return max(LEAST, 1 << (size - 1).bit_length())
-
-
 def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = False) -> Values:
     """Observables of every system at every frame, as arrays on the device."""
     # three products of rounded halves recover single precision on tensor cores; that recipe exists on the GPU only
@@ -79,9 +74,9 @@ def _launch(parts: Parts, paths, x, w, strides, swept, delta: float | None, inte
     x = jnp.pad(x, ((0, 0), (0, tall - n), (0, wide - d)))
     x = x.at[:, n:, 0].set(1.0)  # a padded token is a unit vector of weight zero
     w = jnp.pad(w, (0, tall - n))
-    arrays, static = eqx.partition(jax.tree.map(partial(_widen, d=d, wide=wide), parts), eqx.is_array)
+    arrays, static = eqx.partition(jax.tree.map(partial(widen, d=d, wide=wide), parts), eqx.is_array)
     leaves, tree = jax.tree.flatten(arrays)
-    swept = [_widen(values, d, wide, lead=1) for values in swept]
+    swept = [widen(values, d, wide, lead=1) for values in swept]
     frames = strides.shape[0]
     call = pl.pallas_call(
         partial(_kernel, tree=tree, static=static, paths=paths, counts=(len(leaves), len(swept)), frames=frames, delta=delta),
@@ -91,14 +86,6 @@ def _launch(parts: Parts, paths, x, w, strides, swept, delta: float | None, inte
         compiler_params=triton.CompilerParams(num_warps=2 if tall * wide <= 1024 else 4, num_stages=1),
     )
     return call(x, w, strides, *leaves, *swept)
-
-
-def _widen(leaf, d: int, wide: int, lead: int = 0):
-    """A matrix on R^d as a matrix on the padded space: zero on what was added."""
-    if not hasattr(leaf, "ndim") or leaf.ndim - lead < 1:
-        return leaf
-    pads = [(0, 0)] * lead + [(0, wide - side if side == d else padded(side) - side) for side in leaf.shape[lead:]]
-    return jnp.pad(leaf, pads)
 
 
 def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames: int, delta: float | None):
