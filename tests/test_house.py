@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src" / "tokenflock"
 ORDER = [
-    {"errors", "shapes", "catalogue"},
+    {"errors", "shapes", "catalogue", "claims", "pages"},
     {"frozen", "theory"},
     {"precision", "spaces"},
     {"starts", "dynamics"},
@@ -23,6 +23,11 @@ ORDER = [
     {"trajectory", "chronicle", "many"},
     {"phase"},
     {"plots"},
+    {"papers"},
+    {"outcomes"},
+    {"reporting"},
+    {"filing"},
+    {"reproducing"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}

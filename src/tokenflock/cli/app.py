@@ -10,6 +10,8 @@ from tokenflock import __version__
 
 COMMANDS = {
     "tour": "a short guided run: simulate, tell what happened, write a figure and a film",
+    "reproduce": "rerun papers: every figure, and a verdict on every claim, on one page",
+    "verify": "judge the claims of papers, without figures",
     "simulate": "follow one system of tokens and save it",
     "phase": "a phase diagram: many systems for each beta, means and errors over time",
     "plot": "draw a saved run",

@@ -7,7 +7,7 @@ than the functions in them, since an imported file would hide its function.
 from importlib import import_module as _import
 
 _HOMES = {
-    "style": "styles", "save_figure": "saving",
+    "style": "styles", "look": "styles", "panels": "styles", "save_figure": "saving",
     "circle": "circles", "sphere": "spheres", "trajectories": "paths", "attention": "matrices",
     "histogram": "histograms", "histogram_over_time": "histograms", "timeline": "timelines",
     "overview": "dashboard", "film": "films",

@@ -110,6 +110,16 @@ def canvas(width: float, height: float) -> Figure:
     return figure
 
 
+def panels(
+    rows: int = 1, columns: int = 1, *, size: tuple[float, float] = (3.2, 2.6), **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure of panels of so many inches each, and their axes row by row; options are those of `Figure.subplots`."""
+    with look():
+        figure = canvas(columns * size[0], rows * size[1])
+        axes = figure.subplots(rows, columns, squeeze=False, **options)
+    return figure, list(axes.ravel())
+
+
 def colour_bar(ax: Axes, mappable: ScalarMappable, label: str) -> Colorbar:
     """A colour bar as tall as the axes."""
     bar = ax.get_figure().colorbar(mappable, cax=ax.inset_axes((1.03, 0, 0.035, 1)), label=label)

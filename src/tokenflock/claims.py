@@ -1,0 +1,77 @@
+"""A claim: a sentence, its source, a measured number, and the interval in which it must lie."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Interval = tuple[float, float]
+
+HOLDS, FAILS, NOT_RUN = "holds", "fails", "not run"
+
+
+class NotRun(Exception):
+    """An item that cannot run here. The message says what it needs."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is said, what was measured, and where the number must lie for the claim to hold.
+
+    >>> Claim("pi", "a circle is pi diameters around", "Archimedes", 3.1416, between(3 + 10 / 71, 3 + 1 / 7)).verdict
+    'holds'
+    """
+
+    id: str
+    statement: str
+    source: str
+    measured: float | None
+    interval: Interval
+    error: float | None = None  # standard error of the measured number, where it is an average over random systems
+    note: str = ""
+    erratum: str = ""  # what is printed, where print departs from this claim
+
+    @property
+    def verdict(self) -> str:
+        """`holds`, `fails` (also for a number that is none), or `not run`."""
+        if self.measured is None:
+            return NOT_RUN
+        low, high = self.interval
+        return HOLDS if math.isfinite(self.measured) and low <= self.measured <= high else FAILS
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; an open end of the interval is null, as is a number that is none."""
+        plain = asdict(self) | {"verdict": self.verdict, "interval": [_finite(end) for end in self.interval]}
+        return plain | {"measured": _finite(self.measured), "error": _finite(self.error)}
+
+
+def near(value: float, tolerance: float) -> Interval:
+    """Within so much of a value."""
+    return float(value) - tolerance, float(value) + tolerance
+
+
+def near_relative(value: float, tolerance: float) -> Interval:
+    """Within a share of a value."""
+    return near(value, abs(float(value)) * tolerance)
+
+
+def monte_carlo(expected: float, error: float, sigmas: float = 4.0, slack: float = 0.0) -> Interval:
+    """Within so many standard errors of what is expected, plus a slack for a known bias (a grid, a step)."""
+    return near(expected, sigmas * float(error) + slack)
+
+
+def at_most(value: float) -> Interval:
+    return -math.inf, float(value)
+
+
+def at_least(value: float) -> Interval:
+    return float(value), math.inf
+
+
+def between(low: float, high: float) -> Interval:
+    return float(low), float(high)
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)

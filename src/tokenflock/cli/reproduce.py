@@ -1,0 +1,76 @@
+"""`tokenflock reproduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from tokenflock.cli.console import complain, console, keep_compiled
+from tokenflock.papers.items import find, papers
+
+Name = Annotated[str, Parameter(help="a paper (perspective) or an item of it (perspective/fig3); all unless given")]
+ScaleName = Annotated[
+    Literal["quick", "paper"], Parameter(help="quick: minutes on two cores; paper: the published sizes, for a GPU")
+]
+Model = Annotated[str | None, Parameter(help="a trained model (folder or name) for the items that need one")]
+
+
+def command(tokens: Sequence[str]) -> Callable[..., int]:
+    return reproduce
+
+
+def reproduce(
+    *names: Name,
+    scale: ScaleName = "quick",
+    out: Annotated[Path, Parameter(help="the folder to write to")] = Path("report"),
+    model: Model = None,
+    again: Annotated[bool, Parameter(help="run finished items again", negative=())] = False,
+    list_: Annotated[bool, Parameter(name="--list", help="show what can be reproduced", negative=())] = False,
+) -> int:
+    """Rerun papers: every figure, and a verdict on every claim, on one page.
+
+    Writes OUT/index.html, OUT/claims.json, the numbers (netCDF) and the figures (png, pdf). A claim that fails makes the exit
+    code 1. After Ctrl-C the same command goes on where it stopped.
+
+    Example: `tokenflock reproduce perspective`
+
+    Example: `tokenflock reproduce perspective/fig3 --scale paper --out report`
+
+    Example: `tokenflock reproduce --list`
+    """
+    if list_:
+        _list()
+        return 0
+    items = find(names)
+    keep_compiled()
+    import tokenflock as flock
+    from tokenflock.cli.verdicts import tell, watching
+
+    try:
+        with watching(items) as watcher:
+            report = flock.reproduce(names, scale=scale, out=out, model=model, again=again, watcher=watcher)
+    except KeyboardInterrupt:
+        complain(f"stopped; what is done is in {out}, and the same command goes on from there")
+        return 130
+    tell(report)
+    console.print(f"\nThe report is {(out / 'index.html').resolve()}", soft_wrap=True)
+    return 0 if report.holds else 1
+
+
+def _list() -> None:
+    from rich.table import Table
+
+    for paper in papers():
+        table = Table(
+            box=None, padding=(0, 2), show_header=False, title=f"[bold]{paper.name}[/]  {paper.title}", title_justify="left"
+        )
+        table.add_column(style="cyan", no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column()
+        for item in paper.items:
+            table.add_row(item.name, item.source, item.title)
+        console.print(table)
+        console.print()

@@ -1,0 +1,139 @@
+"""A report on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import xarray as xr
+
+from tokenflock import recipe as recipes
+from tokenflock.claims import FAILS, Claim
+from tokenflock.outcomes import Outcome
+from tokenflock.papers.items import Item, find
+from tokenflock.reporting import page
+
+Numbers = xr.Dataset | xr.DataTree
+
+
+class Folder:
+    """A report on disk: data, figures, films, and what came of each item."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def keep(self, item: Item, home: ModuleType, data: Numbers, figures: bool) -> dict[str, Any]:
+        """Write the numbers and, if wanted, the pictures of an item; say where they are."""
+        place = f"data/{item.name}.nc"
+        _write(self.path / place, lambda part: data.to_netcdf(part, engine="h5netcdf"))
+        return {"data": place} | (self._draw(item, home, data) if figures else {})
+
+    def _draw(self, item: Item, home: ModuleType, data: Numbers) -> dict[str, tuple[str, ...]]:
+        from tokenflock import plots
+
+        with plots.style("light"):
+            drawn = home.draw(data) if hasattr(home, "draw") else {}
+        drawn = drawn if isinstance(drawn, dict) else {"": drawn}
+        stems = {name: f"figures/{item.name}{'-' + name if name else ''}" for name in drawn}
+        for name, figure in drawn.items():
+            (self.path / stems[name]).parent.mkdir(parents=True, exist_ok=True)
+            for suffix in (".png", ".pdf"):
+                plots.save_figure(figure, self.path / (stems[name] + suffix))
+        films = home.films(data) if hasattr(home, "films") else {}
+        places = {name: f"films/{item.name}-{name}.mp4" for name in films}
+        for name, run in films.items():
+            (self.path / places[name]).parent.mkdir(parents=True, exist_ok=True)
+            plots.film(run, self.path / places[name], seconds=10)
+        return {"figures": tuple(stems.values()), "films": tuple(places.values())}
+
+    def remember(self, outcome: Outcome, model: str | None) -> None:
+        """Note a finished item, so that the same command need not run it again."""
+        plain = {
+            "mark": mark(outcome.scale, model), "item": outcome.item.name, "scale": outcome.scale, "seconds": outcome.seconds,
+            "device": outcome.device, "setting": outcome.setting, "data": outcome.data, "figures": outcome.figures,
+            "films": outcome.films, "claims": [claim.as_json() for claim in outcome.claims],
+        }  # fmt: skip
+        text = json.dumps(plain, indent=1, ensure_ascii=False)
+        _write(self._note(outcome.item), lambda part: part.write_text(text, encoding="utf-8"))
+
+    def recall(self, item: Item, scale: str, model: str | None, figures: bool) -> Outcome | None:
+        """What came of an item, if it was run by this very code at this scale, and drawn if figures are wanted."""
+        found = self._read(item)
+        if found is None or found["mark"] != mark(scale, model):
+            return None
+        outcome = _outcome(item, found)
+        pictures = [stem + suffix for stem in outcome.figures for suffix in (".png", ".pdf")]
+        complete = all((self.path / one).exists() for one in (outcome.data, *pictures, *outcome.films))
+        drawn = not figures or bool(outcome.figures) or not hasattr(item.load(), "draw")
+        return outcome if complete and drawn else None
+
+    def write(self, done: Sequence[Outcome]) -> None:
+        """The page and the claims: of these outcomes, and of those that were here already."""
+        outcomes = [*self._others(done), *done]
+        places = {item.name: k for k, item in enumerate(find(()))}
+        outcomes.sort(key=lambda outcome: places[outcome.item.name])
+        claims = [claim.as_json() for outcome in outcomes for claim in outcome.claims]
+        text = json.dumps(claims, indent=1, ensure_ascii=False)
+        _write(self.path / "claims.json", lambda part: part.write_text(text + "\n", encoding="utf-8"))
+        html = page(outcomes, self.path)
+        _write(self.path / "index.html", lambda part: part.write_text(html, encoding="utf-8"))
+
+    def _others(self, done: Sequence[Outcome]) -> Iterator[Outcome]:
+        names = {outcome.item.name for outcome in done}
+        for item in find(()):
+            found = None if item.name in names else self._read(item)
+            if found is not None and found["mark"].split()[0] == source_mark():
+                yield _outcome(item, found)
+
+    def _note(self, item: Item) -> Path:
+        return self.path / "data" / f"{item.name}.json"
+
+    def _read(self, item: Item) -> dict[str, Any] | None:
+        try:
+            return json.loads(self._note(item).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+
+def mark(scale: str, model: str | None) -> str:
+    """What a number depends on: the code, the scale, the model."""
+    return f"{source_mark()} {scale} {model or ''}".strip()
+
+
+@cache
+def source_mark() -> str:
+    """A digest of this library's own code and of the versions under it."""
+    whole = hashlib.sha256(json.dumps(recipes.versions("jax", "numpy", "scipy"), sort_keys=True).encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        whole.update(path.read_bytes())
+    return whole.hexdigest()[:16]
+
+
+def _outcome(item: Item, found: dict[str, Any]) -> Outcome:
+    """An outcome as it was noted."""
+    claims = tuple(_claim(one) for one in found["claims"])
+    same = {name: found[name] for name in ("scale", "seconds", "device", "setting", "data")}
+    return Outcome(item, claims=claims, figures=tuple(found["figures"]), films=tuple(found["films"]), **same)
+
+
+def _claim(plain: dict[str, Any]) -> Claim:
+    low, high = plain["interval"]
+    ends = float("-inf") if low is None else low, float("inf") if high is None else high
+    values = {name: value for name, value in plain.items() if name not in ("verdict", "interval")}
+    if plain["verdict"] == FAILS and plain["measured"] is None:
+        values["measured"] = float("nan")
+    return Claim(interval=ends, **values)
+
+
+def _write(path: Path, write: Callable[[Path], Any]) -> None:
+    """A file that appears only once it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    write(part)
+    os.replace(part, path)

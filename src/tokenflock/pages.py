@@ -1,0 +1,53 @@
+"""Pages for a browser: one file each, with everything inside."""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+from pathlib import Path
+
+RESOLUTION = 220  # dots per inch of saved figures
+REMS = 7.5  # of the page for an inch in print
+STYLE = Path(__file__).with_name("page.css")
+
+
+def page(title: str, body: str) -> str:
+    """A whole page."""
+    style = STYLE.read_text(encoding="utf-8")
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def picture(path: Path, caption: str) -> str:
+    """A PNG file as part of a page, about as wide as it is in print."""
+    label, width = escape(caption, quote=True), _pixels(path) / RESOLUTION * REMS
+    return f'<img alt="{label}" style="width: {width:.1f}rem" src="data:image/png;base64,{_text(path)}">'
+
+
+def film(path: Path, caption: str) -> str:
+    """An mp4 film as part of a page."""
+    source, label = f"data:video/mp4;base64,{_text(path)}", escape(caption, quote=True)
+    return f'<video controls loop muted playsinline preload="metadata" aria-label="{label}" src="{source}"></video>'
+
+
+def paragraphs(text: str) -> str:
+    """Plain text with blank lines as paragraphs; an indented block keeps its lines."""
+    blocks = [block for block in text.split("\n\n") if block.strip()]
+    return "\n".join(_block(block) for block in blocks)
+
+
+def _block(block: str) -> str:
+    kept = all(line.startswith("    ") for line in block.splitlines())
+    return f"<pre>{escape(block)}</pre>" if kept else f"<p>{escape(block)}</p>"
+
+
+def _pixels(path: Path) -> int:
+    """The width of a PNG file, which its header says."""
+    return int.from_bytes(path.read_bytes()[16:20], "big")
+
+
+def _text(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

@@ -1,0 +1,110 @@
+"""The curvature g of the interaction on the circle, and its zeros.
+
+Two tokens at angles 0 and tau follow unnormalised attention. The derivative of the first one's speed by the other one's angle,
+taken by automatic differentiation of the law of motion, is g(tau) / 2 with g(tau) = (cos tau - beta sin^2 tau) e^(beta cos tau).
+g is positive only for |tau| < tau*, which shrinks like beta^(-1/2): tokens further apart than tau* pull a critical point off
+balance. Zeros and minima of the measured g are compared with the closed form cos tau* = (-1 + sqrt(1 + 4 beta^2)) / (2 beta).
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from scipy.optimize import brentq, minimize_scalar
+
+from tokenflock.claims import Claim, at_most, near
+from tokenflock.dynamics import Unnormalised
+from tokenflock.papers.scale import Scale
+from tokenflock.plots import look, panels
+from tokenflock.precision import precision
+from tokenflock.theory import attraction_range, curvature_minimum, interaction_curvature
+
+SOURCE = "Figure 6"
+BETAS = (2.0, 6.0)
+
+
+def compute(scale: Scale) -> xr.Dataset:
+    tau = np.linspace(-3.2, 3.2, 1281)
+    g = [curvature(beta) for beta in BETAS]
+    zeros = [brentq(one, 0.1, np.pi / 2, xtol=1e-14) for one in g]
+    lowest = [minimize_scalar(one, bounds=(0.2, 2), method="bounded", options={"xatol": 1e-10}) for one in g]
+    return xr.Dataset(
+        {
+            "g": (("beta", "tau"), [one(tau) for one in g]),
+            "zero": ("beta", zeros),
+            "minimum": ("beta", [float(one.fun) for one in lowest]),
+            "minimum_at": ("beta", [float(one.x) for one in lowest]),
+        },
+        coords={"beta": list(BETAS), "tau": tau},
+        attrs={"setting": "beta = 2 and 6, |tau| < 3.2, two tokens on the circle"},
+    )
+
+
+def curvature(beta: float):
+    """g as the law of motion has it, a function of tau."""
+    law = Unnormalised(beta=beta)
+
+    def speed(theirs, mine):
+        x = jnp.stack([jnp.cos(jnp.stack([mine, theirs])), jnp.sin(jnp.stack([mine, theirs]))], axis=1)
+        forward = jnp.stack([-jnp.sin(mine), jnp.cos(mine)])
+        return law.velocity(0.0, x, jnp.full(2, 0.5))[0] @ forward
+
+    slope = jax.jit(jax.vmap(jax.grad(speed), in_axes=(0, None)))
+
+    def g(tau):
+        with precision("float64"):
+            found = 2 * np.asarray(slope(jnp.atleast_1d(jnp.asarray(tau, float)), jnp.asarray(0.0)))
+        return found if np.ndim(tau) else float(found[0])
+
+    return g
+
+
+def draw(data: xr.Dataset):
+    figure, (ax,) = panels(1, 1, size=(4.2, 3.0))
+    with look(ax) as theme:
+        ax.axhline(0, color=theme.faint, linewidth=0.8, zorder=0)
+        for colour, dash, beta in zip(theme.palette, ("-", "--"), data.beta.values):
+            one = data.sel(beta=beta)
+            zero = float(one.zero)
+            ax.plot(data.tau, one.g, dash, color=colour, label=rf"$\beta={beta:g}$,  $\tau^*={zero:.4f}$")
+            ax.plot([-zero, zero], [0, 0], "o", color=colour, markersize=4, clip_on=False)
+        ax.set(xlim=(-3.2, 3.2), ylim=(-3, 7.5), xlabel=r"$\tau$ (rad)", ylabel=r"$g(\tau)$")
+        ax.legend(loc="upper right")
+        ax.set_title(r"$g(\tau)=(\cos\tau-\beta\sin^2\tau)\,e^{\beta\cos\tau}$")
+    return figure
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    return [claim for beta in data.beta.values for claim in _claims(data.sel(beta=beta), beta)]
+
+
+def _claims(one: xr.Dataset, beta: float) -> list[Claim]:
+    exact, formula = curvature_minimum(beta), interaction_curvature(one.tau.values, beta)
+    window = ", outside the printed window" if exact.value < -3 else ""
+    return [
+        Claim(
+            f"formula-{beta:g}",
+            f"at β = {beta:g}, g(τ) = (cos τ − β sin² τ) e^(β cos τ) is twice the derivative of a token's speed by the other's angle",
+            "Figure 6, (B.2)",
+            float(abs(one.g - formula).max()) / np.exp(beta),
+            at_most(1e-12),
+            note="largest deviation over |τ| < 3.2, as a share of g(0) = e^β",
+        ),
+        Claim(
+            f"zero-{beta:g}",
+            f"at β = {beta:g} the function g changes sign at τ* with β sin² τ* = cos τ*",
+            "Figure 6, (B.2)",
+            float(one.zero),
+            near(attraction_range(beta), 1e-9),
+        ),
+        Claim(
+            f"minimum-{beta:g}",
+            f"at β = {beta:g} the function g is smallest at τ = {float(exact.tau):.6f}",
+            "Figure 6",
+            float(one.minimum_at),
+            near(exact.tau, 1e-6),
+            note=f"g there is {float(one.minimum):.6g}{window}",
+        ),
+    ]

@@ -1,0 +1,202 @@
+"""The page of a reproduction: what was checked, with which parameters, how well, and what is wrong in print."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from tokenflock import pages
+from tokenflock import recipe as recipes
+from tokenflock.claims import FAILS, HOLDS, NOT_RUN, Claim
+from tokenflock.outcomes import Outcome
+from tokenflock.papers.items import papers
+
+PLURAL = {HOLDS: "hold", FAILS: "fail", NOT_RUN: "not run"}
+
+
+def page(outcomes: Sequence[Outcome], folder: Path) -> str:
+    """The whole report as one page; figures and films come from the folder and go into the page."""
+    parts = [_head(outcomes), _contents(outcomes), _errata(outcomes)]
+    parts += [_section(outcome, folder) for outcome in outcomes]
+    return pages.page(_title(outcomes), "\n".join(part for part in parts if part))
+
+
+def measured(claim: Claim) -> str:
+    """The number, with as many digits as its interval has a use for, and its standard error.
+
+    >>> measured(Claim("front", "", "", 6.7812345, (6.70, 6.86)))
+    '6.781'
+    """
+    if claim.measured is None:
+        return "–"
+    text = _number(claim.measured, _width(claim))
+    return text if claim.error is None else f"{text} ± {claim.error:.2g}"
+
+
+def interval(claim: Claim) -> str:
+    """Where the number must lie.
+
+    >>> interval(Claim("", "", "", 0.0, (-math.inf, 1e-9))), interval(Claim("", "", "", 0.0, (6.70, 6.86)))
+    ('≤ 1e-09', '6.780 ± 0.08')
+    >>> interval(Claim("", "", "", 0.0, (0.12, 0.88)))
+    '0.12 to 0.88'
+    """
+    low, high = claim.interval
+    if math.isinf(low) or math.isinf(high):
+        return f"≤ {high:.4g}" if math.isinf(low) else f"≥ {low:.4g}"
+    if low == high:
+        return f"= {low:.6g}"
+    middle, half = (low + high) / 2, (high - low) / 2
+    if half < 0.2 * abs(middle):
+        return f"{_number(middle, half)} ± {half:.2g}"
+    return f"{_number(low, high - low)} to {_number(high, high - low)}"
+
+
+def _width(claim: Claim) -> float:
+    low, high = claim.interval
+    if math.isfinite(low) and math.isfinite(high) and high > low:
+        return high - low
+    return claim.error or abs(claim.measured) or 1.0
+
+
+def _number(value: float, width: float) -> str:
+    """A number to a tenth or a hundredth of a width."""
+    if not math.isfinite(value):
+        return "no number"
+    if value == 0:
+        return "0"
+    places = 1 - math.floor(math.log10(width)) if width > 0 else 6
+    size = math.floor(math.log10(abs(value)))
+    if -4 < size < 6:
+        return f"{value:.{min(max(places, 0), 14)}f}" if places + size >= 2 else f"{value:.3g}"
+    return f"{value:.{min(max(places + size, 1), 12)}e}"
+
+
+def _title(outcomes: Sequence[Outcome]) -> str:
+    names = list(dict.fromkeys(outcome.item.paper for outcome in outcomes))
+    titles = {paper.name: paper.title for paper in papers()}
+    return "; ".join(titles[name] for name in names) or "Nothing was run"
+
+
+def _head(outcomes: Sequence[Outcome]) -> str:
+    names = {outcome.item.paper for outcome in outcomes}
+    references = "".join(f"<p class='soft'>{escape(p.reference)}</p>" for p in papers() if p.name in names)
+    count = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
+    totals = "".join(
+        f"<span class='{_css(verdict)}'><b>{count[verdict]}</b> claims {phrase}</span>" for verdict, phrase in PLURAL.items()
+    )
+    scales = ", ".join(sorted({outcome.scale for outcome in outcomes}))
+    devices = ", ".join(sorted({outcome.device for outcome in outcomes}))
+    spent = sum(outcome.seconds for outcome in outcomes)
+    versions = ", ".join(f"{name} {value}" for name, value in recipes.versions("jax", "numpy", "scipy").items())
+    return (
+        f"<h1>{escape(_title(outcomes))}, rerun</h1>{references}\n<div class='totals'>{totals}</div>\n"
+        f"<p class='soft'>Scale: {escape(scales)}. Computed in {_duration(spent)} on {escape(devices)} with "
+        f"{escape(versions)}.</p>\n"
+        "<p>Each claim is a sentence, a number that was measured by running the model, and the interval in which the number "
+        "must lie for the sentence to hold. Intervals come from theory (a closed form, a bound), widened only by the stated "
+        "error of the measurement; ± is one standard error over random systems.</p>"
+    )
+
+
+def _contents(outcomes: Sequence[Outcome]) -> str:
+    rows = "\n".join(
+        f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>: {escape(one.item.title)} "
+        f"<span class='verdict {_css(one.verdict)}'>{_tally(one)}</span></li>"
+        for one in outcomes
+    )
+    return f"<h3>What was checked</h3>\n<ol class='contents'>\n{rows}\n</ol>"
+
+
+def _tally(outcome: Outcome) -> str:
+    count = Counter(claim.verdict for claim in outcome.claims)
+    return ", ".join(f"{count[verdict]} {plural}" for verdict, plural in PLURAL.items() if count[verdict])
+
+
+def _errata(outcomes: Sequence[Outcome]) -> str:
+    """Where print departs from what was measured, gathered in one place."""
+    found = [(outcome, claim) for outcome in outcomes for claim in outcome.claims if claim.erratum]
+    if not found:
+        return ""
+    rows = "\n".join(
+        f"<tr><td>{escape(claim.source)}</td><td>{escape(claim.erratum)}</td>"
+        f"<td class='number'>{measured(claim)}<small>{escape(interval(claim))}</small></td>"
+        f"<td><a href='#{_anchor(outcome)}'>evidence</a></td></tr>"
+        for outcome, claim in found
+    )
+    return (
+        "<h2 id='errata'>Where print departs from what is right</h2>\n<div class='scroll'><table>"
+        f"<tr><th>where</th><th>what is printed, and what is right</th><th>measured</th><th></th></tr>\n{rows}\n</table></div>"
+    )
+
+
+def _section(outcome: Outcome, folder: Path) -> str:
+    item = outcome.item
+    pictures = "\n".join(_figure(outcome, stem, folder) for stem in outcome.figures)
+    films = "\n".join(
+        f"<figure>{pages.film(folder / path, item.title)}<figcaption><a href='{path}'>{path}</a></figcaption></figure>"
+        for path in outcome.films
+    )
+    facts = f"<p class='soft'>{escape(_facts(outcome))}</p>" if not outcome.problem else ""
+    problem = (
+        f"<details><summary>what happened</summary><pre>{escape(outcome.problem)}</pre></details>" if outcome.problem else ""
+    )
+    how = f"<details><summary>How it was computed</summary>{pages.paragraphs(item.how)}</details>" if item.how else ""
+    return (
+        f"<h2 id='{_anchor(outcome)}'>{escape(item.title)} <span class='source'>({escape(item.source)})</span></h2>\n"
+        f"{facts}\n{pictures}\n{films}\n{_claims(outcome.claims)}\n{problem}\n{how}\n{_remake(outcome)}"
+    )
+
+
+def _facts(outcome: Outcome) -> str:
+    return f"{outcome.setting}. {outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
+
+
+def _figure(outcome: Outcome, stem: str, folder: Path) -> str:
+    caption = f"{outcome.item.source}: {outcome.item.title}"
+    links = f"<a href='{stem}.png'>png</a>, <a href='{stem}.pdf'>pdf</a>"
+    return f"<figure>{pages.picture(folder / (stem + '.png'), caption)}<figcaption>{links}</figcaption></figure>"
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    rows = "\n".join(_row(claim) for claim in claims)
+    head = "<tr><th>verdict</th><th>claim</th><th>measured</th><th>must be</th></tr>"
+    return f"<div class='scroll'><table>{head}\n{rows}\n</table></div>"
+
+
+def _row(claim: Claim) -> str:
+    note = f"<small>{escape(claim.note)}</small>" if claim.note else ""
+    erratum = f"<small class='erratum'>In print: {escape(claim.erratum)}</small>" if claim.erratum else ""
+    return (
+        f"<tr id='{escape(claim.id)}'><td class='verdict {_css(claim.verdict)}'>{claim.verdict}</td>"
+        f"<td>{escape(_sentence(claim.statement))} <span class='soft'>[{escape(claim.source)}]</span>{note}{erratum}</td>"
+        f"<td class='number'>{escape(measured(claim))}</td><td class='number'>{escape(interval(claim))}</td></tr>"
+    )
+
+
+def _sentence(text: str) -> str:
+    text = text[0].upper() + text[1:] if len(text) > 1 and not text[1].isupper() and text[0].isascii() else text
+    return text if text.endswith(".") else text + "."
+
+
+def _remake(outcome: Outcome) -> str:
+    command = f"tokenflock reproduce {outcome.item.name} --scale {outcome.scale} --out report"
+    data = f" Numbers: <a href='{outcome.data}'>{outcome.data}</a>." if outcome.data else ""
+    return f"<p class='soft'>To remake it:{data}</p><code class='command'>{escape(command)}</code>"
+
+
+def _anchor(outcome: Outcome) -> str:
+    return outcome.item.name.replace("/", "-")
+
+
+def _css(verdict: str) -> str:
+    return verdict.replace(" ", "-")
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"

@@ -1,0 +1,122 @@
+"""`reproduce`: items of papers in, numbers, figures and verdicts out. What is done stays done."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+
+from tokenflock.claims import Claim, NotRun, at_most
+from tokenflock.errors import UserError, require
+from tokenflock.filing import Folder, Numbers
+from tokenflock.outcomes import Outcome, Report
+from tokenflock.papers.items import Item, find
+from tokenflock.papers.scale import Scale
+
+SCALES = ("quick", "paper")
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Whom to tell: a beginning item, its (done, total), and what came of it."""
+
+    begins: Callable[[Item], None] = lambda item: None
+    goes: Callable[[int, int], None] = lambda done, total: None
+    ends: Callable[[Outcome, bool], None] = lambda outcome, remembered: None
+
+
+def reproduce(
+    names: str | Sequence[str] = (),
+    *,
+    scale: str = "quick",
+    out: str | os.PathLike[str] | None = None,
+    figures: bool = True,
+    model: str | None = None,
+    again: bool = False,
+    watcher: Watcher | None = None,
+) -> Report:
+    """Rerun papers, figures or statements, and judge every claim.
+
+    Args:
+      names: `"perspective"` for a whole paper, `"perspective/fig3"` for an item, or several; all papers unless given.
+      scale: 'quick' (minutes on two cores) or 'paper' (the published sizes).
+      out: a folder for index.html, claims.json, data (netCDF) and figures; nothing is written unless given. Items that
+        are finished there are not run again.
+      figures: draw. Without, claims only.
+      model: a trained model for the items that need one.
+      again: run finished items again.
+      watcher: told of beginnings, progress and ends.
+
+    >>> report = reproduce("perspective/fig6")
+    >>> report.holds, report["perspective/fig6"].claims[0].verdict
+    (True, 'holds')
+    """
+    require(scale in SCALES, "scale", " or ".join(map(repr, SCALES)), repr(scale))
+    items = find([names] if isinstance(names, str) else list(names))
+    folder = None if out is None else Folder(_made(out))
+    watcher = watcher or Watcher()
+    done: list[Outcome] = []
+    try:
+        for item in items:
+            known = None if folder is None or again else folder.recall(item, scale, model, figures)
+            if known is None:
+                watcher.begins(item)
+            done.append(known or _run(item, Scale(scale, watcher.goes, model), folder, figures))
+            watcher.ends(done[-1], known is not None)
+    finally:
+        if folder is not None:
+            folder.write(done)
+    return Report(tuple(done), folder and folder.path)
+
+
+def _run(item: Item, scale: Scale, folder: Folder | None, figures: bool) -> Outcome:
+    """One item, whatever happens to it."""
+    import jax
+
+    began = time.perf_counter()
+    outcome = Outcome(item, scale.name, (), 0.0, jax.devices()[0].device_kind)
+    try:
+        home = item.load()
+        data = home.compute(scale)
+        outcome = replace(outcome, claims=_judged(item, home, data), setting=data.attrs["setting"])
+        if folder is not None:
+            outcome = replace(outcome, **folder.keep(item, home, data, figures))
+    except NotRun as reason:
+        outcome = replace(outcome, claims=_unrun(item, item.load(), str(reason)), problem=f"not run: {reason}")
+    except Exception as error:
+        outcome = replace(outcome, claims=(_broken(item, error),), problem=traceback.format_exc())
+    outcome = replace(outcome, seconds=time.perf_counter() - began)
+    if folder is not None and not outcome.problem:
+        folder.remember(outcome, scale.model)
+    return outcome
+
+
+def _judged(item: Item, home: ModuleType, data: Numbers | None) -> tuple[Claim, ...]:
+    return tuple(replace(claim, id=f"{item.name}/{claim.id}") for claim in home.claims(data))
+
+
+def _unrun(item: Item, home: ModuleType, reason: str) -> tuple[Claim, ...]:
+    """The claims of an item that has no numbers: `claims(None)` says what they would have been."""
+    return tuple(replace(claim, measured=None, note=f"not run: {reason}") for claim in _judged(item, home, None))
+
+
+def _broken(item: Item, error: Exception) -> Claim:
+    """An item that breaks is a claim that fails: it did not come to its end."""
+    note = f"{type(error).__name__}: {error}"
+    return Claim(f"{item.name}/finishes", f"the numbers of {item.source} can be computed", item.source, float("nan"),
+                 at_most(0), note=note)  # fmt: skip
+
+
+def _made(out: str | os.PathLike[str]) -> Path:
+    path = Path(out)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        raise UserError(f"{path} is no folder that can be made; choose another with --out") from None
+    if not os.access(path, os.W_OK):
+        raise UserError(f"{path} cannot be written; choose another with --out")
+    return path
