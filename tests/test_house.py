@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1] / "src" / "tokenflock"
 ORDER = [
     {"errors", "shapes", "catalogue", "claims", "pages"},
     {"frozen", "theory"},
-    {"precision", "spaces"},
+    {"precision", "placing", "spaces"},
     {"starts", "dynamics"},
     {"matrices", "solvers", "observables"},
     {"events", "schedule", "axes"},

@@ -15,6 +15,7 @@ from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
 from tokenflock.observables.observable import Observable
+from tokenflock.placing import placed
 from tokenflock.precision import cast, precision
 
 BATCH = 16  # frames measured at once: pairwise matrices of many frames would not fit in memory
@@ -59,7 +60,7 @@ def _variable(result: xr.Dataset, observable: Observable) -> xr.DataArray:
     lead, token = x.dims[:-2], x.dims[-2]
     w = _weights(result, lead, token)
     dtype = "float64" if x.dtype == np.float64 else "float32"
-    with precision(dtype):
+    with precision(dtype), placed(*x.shape[-2:]):
         flat = jnp.asarray(x.values.reshape(-1, *x.shape[-2:]), dtype)
         values = np.asarray(_measured(cast(observable, dtype), flat, jnp.asarray(w.reshape(len(flat), -1), dtype)))
     dims = lead + tuple(token if dim == "particle" else dim for dim in observable.dims)

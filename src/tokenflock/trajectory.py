@@ -16,6 +16,7 @@ from tokenflock.errors import SimulationError, require
 from tokenflock.events.event import Event
 from tokenflock.measuring import measure
 from tokenflock.observables.observable import Observable
+from tokenflock.placing import placed
 from tokenflock.precision import cast, precision
 from tokenflock.schedule import check, check_kinds, schedule
 from tokenflock.solvers.adaptive import Adaptive
@@ -69,7 +70,7 @@ def simulate(
     check(dynamics, start, solver, t, times, frames)
     steps, keep = schedule(solver, t, times, frames)
     blocks = []
-    with precision(dtype):
+    with precision(dtype), placed(*start.shape):
         law, x, w, key = prepare(dynamics, start, seed, dtype)
         for block in _blocks(law, solver, x, w, key, steps, keep, until, dtype):
             _check_finite(block, dynamics, dtype)
@@ -98,7 +99,7 @@ def flow(
     start = start if isinstance(start, Start) else Given(np.asarray(start))
     solver = solver or Adaptive()
     check(dynamics, start, solver, t, None, 2)
-    with precision("float64"):
+    with precision("float64"), placed(*start.shape):
         law, x, w, _ = prepare(dynamics, start, seed, "float64")
         inside = engine.interpolant(law, solver, x, w, t, solver.tolerances("float64"))
 
