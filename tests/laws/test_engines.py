@@ -30,6 +30,7 @@ from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._streaming import SIDE, by_rows, by_tiles, tiles
 from tokenflock.dynamics.neural_ode import Activation, NeuralODE
 from tokenflock.engines import resident
+from tokenflock.engines._halves import in_halves
 from tokenflock.engines.job import Job
 from tokenflock.many import ensemble
 from tokenflock.matrices import Ginibre, Per, RandomMatrices, Value
@@ -186,6 +187,42 @@ def test_a_wide_threshold_does_not_settle_a_narrow_one():
 def test_resident_does_not_hide_tokens_that_are_lost():
     with pytest.raises(flock.errors.SimulationError, match="not finite"):
         ensemble(Unnormalised(beta=200.0), given(), repeats=1, t=1, frames=2, engine="resident")
+
+
+# ----------------------------------------------------------------------------------------- products of halves on the chip
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_products_of_halves_are_exact_to_single_precision(size):
+    """Whatever the size of entries, and however different rows are; plain half precision would be off by 5e-4 or overflow."""
+    x = np.asarray(Sphere().project(jnp.asarray(RANDOM.normal(size=(16, 32)))), np.float32)
+    M = (size * RANDOM.normal(size=(16, 16)) * np.geomspace(1, 1e6, 16)[:, None]).astype(np.float32)
+    with precision("float32"):
+        found = in_halves(lambda x, M: (x @ x.T, M @ x, M[0] @ x, jnp.zeros((16, 16)) @ x))(jnp.asarray(x), jnp.asarray(M))
+    x, M = x.astype(float), M.astype(float)
+    for ours, exact, scale in zip(
+        found, (x @ x.T, M @ x, M[0] @ x, 0 * x), (1, abs(M).max(axis=1)[:, None], abs(M[0]).max(), 1)
+    ):
+        assert (np.abs(np.asarray(ours, float) - exact) / scale).max() < 2e-6
+
+
+def test_products_of_halves_reach_into_functions_and_leave_loops():
+    """The traced function is the same function: called functions, several results, and a loop that is not entered."""
+
+    @jax.jit
+    def inner(x):
+        return x @ x.T
+
+    def law(x, step):
+        y = jax.lax.fori_loop(0, 2, lambda _, y: 0.5 * (y @ y), inner(x))
+        return {"x": jax.nn.relu(y), "step": step + 1}
+
+    x = jnp.asarray(Sphere().project(jnp.asarray(RANDOM.normal(size=(16, 16)))), jnp.float32)
+    with precision("float32"):
+        ours, theirs = in_halves(law)(x, 3), law(x, 3)
+        text = str(jax.make_jaxpr(in_halves(law))(x, 3))
+    assert ours["step"] == 4 and np.abs(ours["x"] - theirs["x"]).max() < 1e-6
+    assert text.count("dot_general") == 4 and "f16[16,16]" in text
 
 
 # ------------------------------------------------------------------------------------------------ it lowers without a GPU

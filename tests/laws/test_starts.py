@@ -9,6 +9,7 @@ import pytest
 import tokenflock as flock
 from tokenflock import recipe
 from tokenflock.catalogue import entries
+from tokenflock.precision import precision
 from tokenflock.starts import (
     Cap,
     Clusters,
@@ -31,6 +32,10 @@ every_start = pytest.mark.parametrize("start", STARTS, ids=lambda start: type(st
 
 def draw(start, seed=0):
     return np.asarray(start.draw(jax.random.key(seed)))
+
+
+def many(start, count):
+    return np.asarray(jax.vmap(start.draw)(jax.random.split(jax.random.key(1), count)), float)
 
 
 @every_start
@@ -60,6 +65,50 @@ def test_uniform_tokens_have_mean_zero_and_isotropic_covariance():
     x = draw(Uniform(n=20_000, d=4))
     assert np.abs(x.mean(axis=0)).max() < 4 / np.sqrt(4 * 20_000)
     assert np.abs(x.T @ x / len(x) - np.eye(4) / 4).max() < 0.01
+
+
+@pytest.mark.parametrize(("n", "d"), [(4, 7), (4, 8), (5, 40)], ids=["drawn whole", "the least d in a frame", "in a frame"])
+def test_inner_products_of_uniform_tokens_have_their_exact_law(n, d):
+    """The density of <x_i, x_j> is (1 - g^2)^((d-3)/2), so (1 + g)/2 is Beta((d-1)/2, (d-1)/2): mean 0, variance 1/d."""
+    from scipy.stats import beta, kstest
+
+    x = many(Uniform(n=n, d=d), 4000)
+    G = x @ np.swapaxes(x, 1, 2)
+    assert np.abs(np.linalg.norm(x, axis=-1) - 1).max() < 1e-6
+    for i, j in ((0, 1), (0, n - 1), (n - 2, n - 1)):
+        assert kstest((1 + G[:, i, j]) / 2, beta((d - 1) / 2, (d - 1) / 2).cdf).pvalue > 1e-3
+    off = G[:, ~np.eye(n, dtype=bool)]
+    assert abs(off.mean()) < 5 / np.sqrt(d * off.size / 2)
+    assert abs(off.var() * d - 1) < 0.05
+    triple = G[:, 0, 1] * G[:, 1, 2] * G[:, 2, 0]  # not implied by the pairs: E = 1/d^2 for independent tokens
+    assert abs(triple.mean() - d**-2) < 5 * triple.std() / np.sqrt(len(triple))
+
+
+def test_uniform_tokens_in_many_dimensions_point_everywhere():
+    """Each token alone is isotropic: E x = 0, E x x^T = I/d, and a coordinate has the law of an inner product."""
+    from scipy.stats import beta, kstest
+
+    n, d = 3, 6
+    x = many(Uniform(n=n, d=d), 8000)
+    for token in range(n):
+        assert np.abs(x[:, token].mean(axis=0)).max() < 5 / np.sqrt(d * len(x))
+        assert np.abs(x[:, token].T @ x[:, token] / len(x) - np.eye(d) / d).max() < 0.012
+        for axis in (0, d - 1):
+            assert kstest((1 + x[:, token, axis]) / 2, beta((d - 1) / 2, (d - 1) / 2).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("start", [Uniform(n=4, d=8), Uniform(n=32, d=512), Scaled(Uniform(n=3, d=9), radius=2.0)], ids=repr)
+def test_tokens_in_their_span_have_the_gram_matrix_of_the_tokens(start):
+    key = jax.random.key(7)
+    with precision("float32"):
+        x, z = np.asarray(start.draw(key), float), np.asarray(start.in_span(key), float)
+    assert start.spans and z.shape == (len(x), len(x))
+    assert np.abs(z @ z.T - x @ x.T).max() < 3e-6 and np.abs(x @ x.T - np.diag(np.diag(x @ x.T))).max() > 0.1
+
+
+def test_starts_that_must_be_drawn_whole_say_so():
+    for start in (Uniform(n=4, d=7), Scaled(Uniform(n=4, d=7)), Cap(n=2, d=9), Given([[1.0, 0.0, 0.0]])):
+        assert not start.spans
 
 
 @pytest.mark.parametrize(("d", "angle"), [(2, 1.0), (3, 0.5), (8, 1.2)])

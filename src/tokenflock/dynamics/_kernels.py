@@ -52,4 +52,5 @@ def interaction_energy(G: Rows, w: Weights, beta: Scalar) -> Scalar:
     """
     flat = beta == 0
     safe = jnp.where(flat, 1, beta)
-    return jnp.where(flat, 0.5 * w @ G @ w, 0.5 * (w @ jnp.exp(beta * G) @ w) / safe)
+    pairs = w[:, None] * w
+    return jnp.where(flat, 0.5 * jnp.sum(pairs * G), 0.5 * jnp.sum(pairs * jnp.exp(beta * G)) / safe)

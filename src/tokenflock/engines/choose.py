@@ -48,13 +48,14 @@ class Systems:
         return self.turn and d > n and self.dynamics.isotropic and blind and self.matrices is None and not self.dynamics.noisy
 
     def draw(self, ids: np.ndarray, turned: bool) -> tuple[jax.Array, jax.Array]:
-        """(tokens, keys of the noise) of the systems (cell, repeat) in `ids`."""
+        """(tokens, keys of the noise) of the systems (cell, repeat) in `ids`; `turned` into n dimensions, or in all d."""
+        short = turned and self.start.spans
         with precision("float32"):
-            x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32))
+            x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32), short)
         if isinstance(self.start, Given):  # given to all digits, so not rounded
             x = np.broadcast_to(self.start.x, (len(ids), *self.start.shape))
         x = self.dynamics.space.project(jnp.asarray(x, self.dtype))
-        return rotate(x) if turned else x, keys
+        return rotate(x) if turned and not short else x, keys
 
     def matrices_of(self, ids: np.ndarray) -> tuple[jax.Array, jax.Array | None]:
         """(B, V) of the systems, (systems, layers, d, d)."""
@@ -71,8 +72,8 @@ def _keys(seed: int, ids: jax.Array, purpose: int) -> jax.Array:
 
 
 @eqx.filter_jit
-def _draw(start: Start, seed: int, ids: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return jax.vmap(start.draw)(_keys(seed, ids, 0)), _keys(seed, ids, 1)
+def _draw(start: Start, seed: int, ids: jax.Array, short: bool) -> tuple[jax.Array, jax.Array]:
+    return jax.vmap(start.in_span if short else start.draw)(_keys(seed, ids, 0)), _keys(seed, ids, 1)
 
 
 @eqx.filter_jit
@@ -111,7 +112,7 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
         name, why = _automatic(refusals, gpu)
     else:
         why = "asked for"
-    chunk = _chunk(name, job, systems, n, d, count, memory)
+    chunk = _chunk(name, job, systems, turned, n, d, count, memory)
     return Choice(name, why, turned, chunk, partial(_run, name, job, systems, turned, not gpu))
 
 
@@ -122,11 +123,12 @@ def _automatic(refusals: dict[str, str | None], gpu: bool) -> tuple[str, str]:
     return "batch", refusals[first] if gpu else f"no GPU, and {refusals[first]}"
 
 
-def _chunk(name: str, job: Job, systems: Systems, n: int, d: int, count: int, memory: float | None) -> int:
+def _chunk(name: str, job: Job, systems: Systems, turned: bool, n: int, d: int, count: int, memory: float | None) -> int:
     """How many systems run at once: what their drawing and their results take, against the memory that there is."""
     size = 8 if job.dtype == "float64" else 4
-    drawn = systems.start.shape[0] * systems.start.shape[1] * 3
-    random = 0 if systems.matrices is None else 4 * systems.start.shape[1] ** 2 * systems.matrices.layers(systems.t)
+    whole = systems.start.shape[1]
+    drawn = 3 * n * (n if turned and systems.start.spans else whole)
+    random = 0 if systems.matrices is None else 4 * whole**2 * systems.matrices.layers(systems.t)
     work = 6 * n * n if name == "batch" else 0
     each = size * (drawn + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
     most = min(count, LARGEST if name == "resident" else LARGEST // 16)  # short enough to show progress and to be stopped

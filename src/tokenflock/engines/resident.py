@@ -1,7 +1,8 @@
 """Many systems at the speed of the chip: one GPU program per system, the whole time loop inside the kernel (Pallas, Triton).
 
 The body calls the same solver step, the same force and the same observables as every other engine; tokens never leave the
-chip. Coordinates are padded with zeros and tokens with zero weights to powers of two, which changes nothing.
+chip. Coordinates are padded with zeros and tokens with zero weights to powers of two, which changes nothing. Matrix products
+are done by `in_halves`: single precision on tensor cores.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from jax.experimental.pallas import triton
 
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._padding import padded, widen
+from tokenflock.engines._halves import in_halves
 from tokenflock.engines.job import Job, Parts, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import on_sphere
@@ -59,7 +61,7 @@ def _foreign(parts: object) -> str | None:
 
 def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = False) -> Values:
     """Observables of every system at every frame, as arrays on the device."""
-    # three products of rounded halves recover single precision on tensor cores; that recipe exists on the GPU only
+    # for the products that `in_halves` leaves: three of rounded halves as well, a recipe that exists on the GPU only
     with jax.default_matmul_precision("highest" if interpret else "TF32_TF32_F32_X3"):
         strides = jnp.asarray(np.concatenate([job.strides, [1]]), jnp.int32)
         values = _launch(job.parts, job.paths, x, jnp.asarray(job.w, job.dtype), strides, swept, job.delta, interpret)
@@ -102,7 +104,8 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
 
     def one(_, carry):
         law, solver, _ = parts()
-        return advance(solver, law, w, None, x.dtype)(carry)
+        step = advance(solver, law, w, None, x.dtype)
+        return in_halves(lambda *carry: step(carry))(*carry)
 
     def write(frame, values):
         for out, value in zip(outs, values):
@@ -112,7 +115,8 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
         """Write the observables of a frame; returns them and whether they are final."""
         observables = parts()[2]
         lost = 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0))  # NaN where a token is: a count would not show it
-        values = tuple(on_sphere(observable, x, w).astype(jnp.float32) + lost for observable in observables)
+        look = in_halves(lambda x: [on_sphere(observable, x, w) for observable in observables])
+        values = tuple(value.astype(jnp.float32) + lost for value in look(x))
         write(frame, values)
         if delta is not None:
             shown = [observable.at_rest(value) for observable, value in zip(observables, values)]

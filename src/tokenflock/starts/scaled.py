@@ -31,5 +31,12 @@ class Scaled(Start):
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return self.radius * self.base.draw(key)
 
+    @property
+    def spans(self) -> bool:
+        return self.base.spans
+
+    def in_span(self, key: Key[Array, ""]) -> Float[Array, "n n"]:
+        return self.radius * self.base.in_span(key)
+
     def weights(self):
         return self.base.weights()

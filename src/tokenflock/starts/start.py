@@ -23,6 +23,15 @@ class Start(Frozen):
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         """Tokens, for one random key."""
 
+    @property
+    def spans(self) -> bool:
+        """Whether tokens can be drawn `in_span`, which is less to draw."""
+        return False
+
+    def in_span(self, key: Key[Array, ""]) -> Float[Array, "n n"]:
+        """The tokens of `draw` in an orthonormal basis of a space that holds them: n coordinates each, the same Gram matrix."""
+        raise NotImplementedError
+
     def weights(self) -> np.ndarray:
         """Weights that sum to one; equal unless the start says otherwise."""
         n, _ = self.shape
