@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import base64
+import re
 from html import escape
 from pathlib import Path
 
 RESOLUTION = 220  # dots per inch of saved figures
 REMS = 7.5  # of the page for an inch in print
+_LETTERS = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ",
+    "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "Gamma": "Γ",
+}  # fmt: skip
 STYLE = Path(__file__).with_name("page.css")
 
 
@@ -37,6 +42,15 @@ def paragraphs(text: str) -> str:
     """Plain text with blank lines as paragraphs; an indented block keeps its lines."""
     blocks = [block for block in text.split("\n\n") if block.strip()]
     return "\n".join(_block(block) for block in blocks)
+
+
+def greek(text: str) -> str:
+    """Letters that plain text spells out.
+
+    >>> greek("beta = 4, |tau| < 3.2, cos theta_1")
+    'β = 4, |τ| < 3.2, cos θ_1'
+    """
+    return re.sub(rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda found: _LETTERS[found[0]], text)
 
 
 def _block(block: str) -> str:

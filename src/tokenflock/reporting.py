@@ -57,9 +57,8 @@ def interval(claim: Claim) -> str:
 
 def _width(claim: Claim) -> float:
     low, high = claim.interval
-    if math.isfinite(low) and math.isfinite(high) and high > low:
-        return high - low
-    return claim.error or abs(claim.measured) or 1.0
+    widths = [(high - low) / 2, claim.error, abs(claim.measured), 1.0]
+    return next((min(one, claim.error or one) for one in widths if one and math.isfinite(one)), 1.0)
 
 
 def _number(value: float, width: float) -> str:
@@ -104,7 +103,7 @@ def _head(outcomes: Sequence[Outcome]) -> str:
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
     rows = "\n".join(
-        f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>: {escape(one.item.title)} "
+        f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>: {escape(pages.greek(one.item.title))} "
         f"<span class='verdict {_css(one.verdict)}'>{_tally(one)}</span></li>"
         for one in outcomes
     )
@@ -118,7 +117,8 @@ def _tally(outcome: Outcome) -> str:
 
 def _errata(outcomes: Sequence[Outcome]) -> str:
     """Where print departs from what was measured, gathered in one place."""
-    found = [(outcome, claim) for outcome in outcomes for claim in outcome.claims if claim.erratum]
+    pairs = [(outcome, claim) for outcome in outcomes for claim in outcome.claims if claim.erratum]
+    found = list({claim.erratum: (outcome, claim) for outcome, claim in reversed(pairs)}.values())[::-1]
     if not found:
         return ""
     rows = "\n".join(
@@ -140,19 +140,22 @@ def _section(outcome: Outcome, folder: Path) -> str:
         f"<figure>{pages.film(folder / path, item.title)}<figcaption><a href='{path}'>{path}</a></figcaption></figure>"
         for path in outcome.films
     )
-    facts = f"<p class='soft'>{escape(_facts(outcome))}</p>" if not outcome.problem else ""
-    problem = (
-        f"<details><summary>what happened</summary><pre>{escape(outcome.problem)}</pre></details>" if outcome.problem else ""
-    )
-    how = f"<details><summary>How it was computed</summary>{pages.paragraphs(item.how)}</details>" if item.how else ""
+    title = f"{escape(pages.greek(item.title))} <span class='source'>({escape(item.source)})</span>"
+    how = f"<details><summary>How it was computed</summary>{pages.paragraphs(pages.greek(item.how))}</details>"
     return (
-        f"<h2 id='{_anchor(outcome)}'>{escape(item.title)} <span class='source'>({escape(item.source)})</span></h2>\n"
-        f"{facts}\n{pictures}\n{films}\n{_claims(outcome.claims)}\n{problem}\n{how}\n{_remake(outcome)}"
+        f"<h2 id='{_anchor(outcome)}'>{title}</h2>\n"
+        f"{_facts(outcome)}\n{pictures}\n{films}\n{_claims(outcome.claims)}\n{how}\n{_remake(outcome)}"
     )
 
 
 def _facts(outcome: Outcome) -> str:
-    return f"{outcome.setting}. {outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
+    """The setting and the time it took, or what came in the way."""
+    if outcome.verdict == NOT_RUN:
+        return f"<p class='not-run'>{escape(outcome.problem)}</p>"
+    if outcome.problem:
+        return f"<p class='fails'>It broke.</p><pre>{escape(outcome.problem)}</pre>"
+    facts = f"{outcome.setting}. {outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
+    return f"<p class='soft'>{escape(pages.greek(facts))}</p>"
 
 
 def _figure(outcome: Outcome, stem: str, folder: Path) -> str:
@@ -168,7 +171,7 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _row(claim: Claim) -> str:
-    note = f"<small>{escape(claim.note)}</small>" if claim.note else ""
+    note = f"<small>{escape(claim.note)}</small>" if claim.note and claim.verdict != NOT_RUN else ""
     erratum = f"<small class='erratum'>In print: {escape(claim.erratum)}</small>" if claim.erratum else ""
     return (
         f"<tr id='{escape(claim.id)}'><td class='verdict {_css(claim.verdict)}'>{claim.verdict}</td>"

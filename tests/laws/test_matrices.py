@@ -85,6 +85,9 @@ def test_values():
         assert (
             abs(float(traces(jax.random.split(jax.random.key(0), 2000)).mean()) / 5**1.5 - 1) < 0.02
         )  # E G G^T / sqrt(d) = sqrt(d) I
+    _, V = pairs(RandomMatrices(value=Value.GINIBRE), d=200, layers=1)
+    assert abs(V.std() * 200**0.5 - 1) < 0.02  # G / sqrt(d): its spectrum fills the unit disc
+    assert abs(np.abs(np.linalg.eigvals(V[0])).max() - 1) < 0.15
     for kernel, scale in ((Ginibre(), 5**0.5), (Wigner(), 5**0.5), (GOE(), 6**0.5)):
         B, V = pairs(RandomMatrices(kernel, Value.KERNEL))
         assert np.allclose(V, np.swapaxes(B, 1, 2) / scale, atol=1e-6)

@@ -30,6 +30,7 @@ class Value(enum.Enum):
     """What V is, given the kernel matrix B = Q^T K."""
 
     IDENTITY = "identity"  # V = I
+    GINIBRE = "ginibre"  # V = G / sqrt(d), G Gaussian and independent of B: spectral radius 1 for large d
     WISHART = "wishart"  # V = G G^T / sqrt(d), G Gaussian: positive semi-definite
     KERNEL = "kernel"  # V = B^T / its scale: rows x_j B, as the published code multiplies
     MINUS_KERNEL = "minus-kernel"  # V = -B^T / its scale
@@ -38,7 +39,8 @@ class Value(enum.Enum):
 class RandomMatrices(Frozen):
     """Attention with logits beta <x_i, B x_j> and values V, drawn at random, and drawn anew every `period` if you like.
 
-    Figure 5 of arXiv 2312.10794: (a) Ginibre, Wishart; (b) Wigner, Wishart; (c) Ginibre, kernel; (d) Wigner, kernel.
+    Figure 5 of arXiv 2312.10794: (a) Ginibre, Ginibre (its published code has Wishart, whose front is elsewhere);
+    (b) Wigner, Wishart; (c) Ginibre, kernel; (d) Wigner, kernel.
 
     >>> RandomMatrices(kernel=Ginibre(), value=Value.KERNEL)
     RandomMatrices(kernel=Ginibre(), value=KERNEL, per=SYSTEM, period=None)
@@ -47,7 +49,7 @@ class RandomMatrices(Frozen):
     kernel: MatrixLaw = Ginibre()
     "law of B = Q^T K"
     value: Value = Value.IDENTITY
-    "identity, wishart, kernel or minus-kernel"
+    "identity, ginibre, wishart, kernel or minus-kernel"
     per: Per = Per.SYSTEM
     "drawn for each system, each cell or once for the run"
     period: float | None = None
@@ -70,9 +72,9 @@ class RandomMatrices(Frozen):
         B = self.kernel.draw(first, d)
         if self.value is Value.IDENTITY:
             return B, None
-        if self.value is Value.WISHART:
+        if self.value in (Value.GINIBRE, Value.WISHART):
             G = jax.random.normal(second, (d, d))
-            return B, G @ G.T / d**0.5
+            return B, (G if self.value is Value.GINIBRE else G @ G.T) / d**0.5
         return B, (B.T if self.value is Value.KERNEL else -B.T) / self.kernel.value_scale(d)
 
     def fill(self, dynamics: Dynamics, B: Float[Array, "l d d"], V: Float[Array, "l d d"] | None) -> Dynamics:

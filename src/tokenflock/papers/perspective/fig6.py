@@ -1,7 +1,7 @@
 """The curvature g of the interaction on the circle, and its zeros.
 
-Two tokens at angles 0 and tau follow unnormalised attention. The derivative of the first one's speed by the other one's angle,
-taken by automatic differentiation of the law of motion, is g(tau) / 2 with g(tau) = (cos tau - beta sin^2 tau) e^(beta cos tau).
+Two tokens at angles 0 and tau follow unnormalised attention. The derivative of the one's speed by the other's angle, taken by
+automatic differentiation of the law of motion, is g(tau) / 2 with g(tau) = (cos tau - beta sin^2 tau) e^(beta cos tau).
 g is positive only for |tau| < tau*, which shrinks like beta^(-1/2): tokens further apart than tau* pull a critical point off
 balance. Zeros and minima of the measured g are compared with the closed form cos tau* = (-1 + sqrt(1 + 4 beta^2)) / (2 beta).
 """
@@ -86,7 +86,8 @@ def _claims(one: xr.Dataset, beta: float) -> list[Claim]:
     return [
         Claim(
             f"formula-{beta:g}",
-            f"at β = {beta:g}, g(τ) = (cos τ − β sin² τ) e^(β cos τ) is twice the derivative of a token's speed by the other's angle",
+            f"at β = {beta:g}, g(τ) = (cos τ − β sin² τ) e^(β cos τ) is twice the derivative of a token's speed "
+            "by the other's angle",
             "Figure 6, (B.2)",
             float(abs(one.g - formula).max()) / np.exp(beta),
             at_most(1e-12),
