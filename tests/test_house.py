@@ -20,9 +20,11 @@ ORDER = [
     {"recipe"},
     {"engines"},
     {"measuring", "results", "citing", "partial"},
-    {"trajectory", "chronicle", "many"},
+    {"trajectory", "chronicle", "many", "meanfield"},
     {"phase"},
+    {"probing"},
     {"plots"},
+    {"probe_report"},
     {"papers"},
     {"outcomes"},
     {"reporting"},
@@ -39,6 +41,8 @@ ONLY_IN = {
     "rich": "cli",
     "diffrax": "engines",
     "numba": "engines",
+    "torch": "probing",
+    "transformers": "probing",
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -14,11 +14,14 @@ from importlib import import_module as _import
 _HOMES = {
     "simulate": "trajectory", "flow": "trajectory", "rerun": "trajectory", "ensemble": "many", "phase_diagram": "phase",
     "measure": "measuring", "merges": "chronicle", "dwell_times": "chronicle",
-    "reproduce": "reproducing",
+    "probe": "probing.layers", "reproduce": "reproducing",
     "save": "results", "load": "results", "cite": "citing", "references": "citing",
     "UserError": "errors", "SimulationError": "errors",
 }  # fmt: skip
-_FOLDERS = ("dynamics", "starts", "solvers", "observables", "events", "spaces", "matrices", "theory", "plots", "papers")
+_FOLDERS = (
+    "dynamics", "starts", "solvers", "observables", "events", "spaces", "matrices", "theory", "meanfield", "probing", "plots",
+    "papers",
+)  # fmt: skip
 
 __all__ = [*_HOMES, *_FOLDERS]
 __version__ = "0.1.0"

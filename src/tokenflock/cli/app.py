@@ -15,6 +15,7 @@ COMMANDS = {
     "simulate": "follow one system of tokens and save it",
     "phase": "a phase diagram: many systems for each beta, means and errors over time",
     "plot": "draw a saved run",
+    "probe": "run a real Transformer on text and measure its tokens layer by layer",
     "film": "make a film (mp4 or gif) of a saved run",
     "theory": "evaluate a closed form",
     "list": "what there is: dynamics, starts, solvers, observables, events, matrices, theory",

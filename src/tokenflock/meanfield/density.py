@@ -1,0 +1,21 @@
+"""What a density to start from is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from tokenflock.frozen import Frozen
+from tokenflock.meanfield.grids import Grid, Numbers
+
+
+class Density(Frozen):
+    """A probability density on the circle, or one symmetric about an axis on S^(d-1)."""
+
+    @abstractmethod
+    def relative(self, grid: Grid) -> Numbers:
+        """The density at the nodes, relative to the uniform one, up to a factor."""
+
+    def on(self, grid: Grid) -> Numbers:
+        """The same with mass one."""
+        values = self.relative(grid)
+        return values / (grid.weights @ values)

@@ -1,0 +1,56 @@
+"""The energy of a symmetric matrix D, its potential and its gradient, in plain arrays.
+
+    E(mu) = int int e^{<x, D y>} dmu dmu,   V_mu(x) = int e^{<x, D y>} dmu(y),   E = int V_mu dmu
+
+The same energy as that of `dynamics.Burger`, whose flow it is (a test holds them together). Optimisers call it thousands of
+times on arrays of one size, where compiling would cost more than it gains. Source: arXiv 2501.03096.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenflock.errors import require
+
+Numbers = NDArray[np.float64]
+
+
+class Goal(enum.Enum):
+    """Which measures are wanted."""
+
+    MINIMISE = "minimise"
+    MAXIMISE = "maximise"
+
+    @property
+    def sign(self) -> float:
+        """+1 where the energy is to fall, -1 where it is to grow: sign E is minimised."""
+        return 1.0 if self is Goal.MINIMISE else -1.0
+
+
+def symmetric(D) -> Numbers:
+    """D as an array, or an error."""
+    D = np.asarray(D, dtype=np.float64)
+    fits = D.ndim == 2 and D.shape[0] == D.shape[1] and len(D) >= 2 and bool(np.isfinite(D).all()) and np.allclose(D, D.T)
+    require(fits, "D", "a symmetric matrix (d, d)", f"an array of shape {D.shape}", "write e.g. D=np.diag([1.0, 0.25])")
+    return D
+
+
+def on_sphere(y: Numbers) -> Numbers:
+    return y / np.linalg.norm(y, axis=-1, keepdims=True)
+
+
+def potential(q: Numbers, x: Numbers, w: Numbers, D: Numbers) -> Numbers:
+    """V_mu at points q, for mu = sum_j w_j delta_{x_j}."""
+    return np.exp(q @ D @ x.T) @ w
+
+
+def energy_and_gradient(x: Numbers, D: Numbers) -> tuple[float, Numbers]:
+    """E of equal tokens x (n, d), and n times its Riemannian gradient: 2 P_{x_i} ( (1/n) sum_j e^{<x_i, D x_j>} D x_j )."""
+    n = len(x)
+    turned = x @ D
+    K = np.exp(turned @ x.T)
+    G = (2 / n) * (K @ turned)
+    return float(K.mean()), G - np.sum(G * x, axis=1, keepdims=True) * x

@@ -1,0 +1,110 @@
+"""One layer of a trained Transformer as matrices, and the map that they make: attention, feed-forward part, layer norms."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tokenflock.dynamics._kernels import softmax
+from tokenflock.frozen import Frozen
+from tokenflock.shapes import Array, Tokens, Weights
+
+ACTIVATIONS = {
+    "gelu": lambda x: jax.nn.gelu(x, approximate=False), "gelu_new": jax.nn.gelu, "gelu_pytorch_tanh": jax.nn.gelu,
+    "gelu_fast": jax.nn.gelu, "relu": jax.nn.relu, "silu": jax.nn.silu, "tanh": jnp.tanh,
+}  # fmt: skip
+
+
+class Norm(Frozen):
+    """Layer norm: gain (x - mean) / deviation + shift, over the coordinates of a token."""
+
+    gain: Array
+    "(d,)"
+    shift: Array
+    "(d,)"
+    epsilon: float = 1e-12
+    "added to the variance"
+
+    def __call__(self, x: Tokens) -> Tokens:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        return self.gain * centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + self.epsilon) + self.shift
+
+    @property
+    def radius(self) -> float:
+        """The length of a typical token that comes out of it: sqrt(sum of gain^2 + shift^2)."""
+        return float(np.sqrt(np.sum(np.square(self.gain)) + np.sum(np.square(self.shift))))
+
+
+class Block(Frozen):
+    """A layer of a trained Transformer.
+
+        attention(x)_i = sum_h O_h sum_j A^h_ij (V_h x_j + v_h) + o,   A^h_ij ~ e^{scale <Q_h x_i + q_h, K_h x_j + k_h>}
+        mlp(x) = W sigma(A x + a) + b
+        post:  y = N1(x + attention(x)),  x' = N2(y + mlp(y))        (BERT, ALBERT)
+        pre:   y = x + attention(N1 x),   x' = y + mlp(N2 y)         (GPT-2)
+
+    Q, K, V are (heads, m, d), O is (heads, d, m).
+    """
+
+    Q: Array
+    K: Array
+    V: Array
+    O: Array
+    q: Array
+    k: Array
+    v: Array
+    o: Array
+    A: Array
+    a: Array
+    W: Array
+    b: Array
+    first: Norm
+    second: Norm
+    scale: float
+    activation: str
+    pre: bool
+    causal: bool
+
+    @property
+    def heads(self) -> int:
+        return self.Q.shape[0]
+
+    def attention_by_head(self, x: Tokens, w: Weights) -> Array:
+        """The attention matrix of each head, (heads, n, n). Tokens of weight zero are not listened to."""
+        Q = jnp.einsum("hmd,nd->hnm", self.Q, x) + self.q[:, None]
+        K = jnp.einsum("hmd,nd->hnm", self.K, x) + self.k[:, None]
+        logits = self.scale * (Q @ jnp.swapaxes(K, 1, 2))
+        if not self.causal:
+            return jax.vmap(lambda S: softmax(S, w))(logits)
+        order = jnp.arange(len(w))
+        seen = jnp.where(order[:, None] >= order, w, 0)
+        safe = jnp.where(seen > 0, logits, -jnp.inf)
+        E = seen * jnp.exp(safe - jnp.max(safe, axis=-1, keepdims=True, where=seen > 0, initial=-jnp.inf))
+        return E / E.sum(axis=-1, keepdims=True)
+
+    def attend(self, x: Tokens, w: Weights) -> Tokens:
+        """What attention adds to each token."""
+        V = jnp.einsum("hmd,nd->hnm", self.V, x) + self.v[:, None]
+        return jnp.einsum("hdm,hnm->nd", self.O, self.attention_by_head(x, w) @ V) + self.o
+
+    def feed(self, x: Tokens) -> Tokens:
+        """What the feed-forward part adds to each token."""
+        return ACTIVATIONS[self.activation](x @ self.A.T + self.a) @ self.W.T + self.b
+
+    def after_attention(self, x: Tokens, w: Weights) -> Tokens:
+        return x + self.attend(self.first(x), w) if self.pre else self.first(x + self.attend(x, w))
+
+    def __call__(self, x: Tokens, w: Weights) -> Tokens:
+        """The tokens after the layer."""
+        y = self.after_attention(x, w)
+        return y + self.feed(self.second(y)) if self.pre else self.second(y + self.feed(y))
+
+    def without_biases(self) -> Block:
+        """The same with no biases but those inside the feed-forward part and the norms: what the theory keeps."""
+        import equinox as eqx
+
+        def biases(block: Block):
+            return block.q, block.k, block.v, block.o, block.b
+
+        return eqx.tree_at(biases, self, [np.zeros_like(one) for one in biases(self)])

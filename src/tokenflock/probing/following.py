@@ -1,0 +1,124 @@
+"""How far the idealised model follows the real one: the same embeddings, the same matrices, and less and less left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from tokenflock import recipe as recipes
+from tokenflock.dynamics import FeedForward, MultiHead, NeuralODE
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.neural_ode import Activation
+from tokenflock.errors import UserError
+from tokenflock.measuring import measure
+from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
+from tokenflock.precision import cast, precision
+from tokenflock.probing.blocks import Block
+from tokenflock.probing.extraction import extract
+from tokenflock.probing.layers import probe
+from tokenflock.probing.loading import Variant, load
+from tokenflock.probing.texts import Texts
+from tokenflock.solvers import Layer
+from tokenflock.spaces.sphere import normalise
+
+SYSTEMS = ("model", "attention", "feed-forward", "normalisation", "everything")
+WORDS = {
+    "model": "the model itself",
+    "attention": "multi-head attention alone, on the sphere: x <- normalise(x + sum_h A^h V_h x)",
+    "feed-forward": "the same, then the feed-forward part, on the sphere",
+    "normalisation": "both, with the model's layer norms in place of the sphere, biases of attention left out",
+    "everything": "all of it, run by this library from the extracted matrices",
+}
+
+
+def follow(
+    model: Any, texts: Texts, depth: int | None = None, *, length: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> xr.Dataset:  # fmt: skip
+    """Run the idealised dynamics of a model beside the model, from the model's own embeddings.
+
+    `system` is the model, attention alone, with the feed-forward part, with the true normalisation, and everything. On the
+    sphere a token of length R is R u, so that beta = scale R^2 with R the mean length of the model's tokens at that layer; the
+    feed-forward part reads tokens of the length that the norm before it gives.
+
+    Returns by system, prompt and layer: `mean_cosine`, `pair_density` (above 0.9), `cluster_count`, `histogram`, and how far
+    each system is from the model: `histogram_distance` (Wasserstein, in units of the cosine) and `alignment` (mean cosine
+    between a token there and the same token in the model).
+    """
+    loaded = load(model, Variant(depth))
+    blocks = extract(loaded)
+    if blocks[0].pre:
+        kind = loaded.model.config.model_type
+        raise UserError(f"follow is for models that normalise after each part (ALBERT, BERT); {kind} normalises before")
+    real = probe(model, texts, depth, length=length)
+    passes = [blocks[k % len(blocks)] for k in range(loaded.depth)]
+    parts = []
+    for p in range(real.sizes["prompt"]):
+        parts.append(_compared(passes, real.isel(prompt=[p])))
+        if progress:
+            progress((p + 1) / real.sizes["prompt"])
+    data = xr.concat(parts, "prompt", data_vars="minimal", coords="minimal", compat="override", join="override")
+    recipe = recipes.dumps(recipes.loads(real.attrs["recipe"]) | {"verb": "follow"})
+    return data.assign_attrs(title=f"{loaded.name} and its idealisations", model=loaded.name, recipe=recipe)
+
+
+def _compared(passes: Sequence[Block], one: xr.Dataset) -> xr.Dataset:
+    """All systems on one prompt. Padding stays, with weight zero, so that prompts of any length are one shape."""
+    real = (one["id"].values[0] >= 0).astype(np.float32)
+    x, w = one["x"].values[0], real / real.sum()
+    runs = np.stack([x, *(_run(name, passes, x, w) for name in SYSTEMS[1:])])
+    tokens = xr.Dataset(
+        {"x": (("system", "prompt", "layer", "token", "coord"), runs[:, None]), "w": ("token", w)},
+        {"system": list(SYSTEMS), "layer": one["layer"].values, "prompt": one["prompt"].values},
+    )
+    found = measure(tokens, [MeanCosine(), PairDensity(delta=0.1), ClusterCount(delta=0.1), Histogram(bins=100)])
+    found = found.drop_vars(["x", "w"])
+    length = np.linalg.norm(runs, axis=-1, keepdims=True)
+    unit = runs / np.where(length > 0, length, 1)
+    alignment = np.einsum("slnd,lnd,n->sl", unit, unit[0], w, optimize=True)
+    below = found["histogram"].cumsum("bin")
+    distance = abs(below - below.sel(system="model")).sum("bin") * float(found["bin"][1] - found["bin"][0])
+    return found.assign(alignment=(("system", "prompt", "layer"), alignment[:, None]), histogram_distance=distance)
+
+
+def _run(name: str, passes: Sequence[Block], x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Tokens of one system at every layer, (layer, n, d), from the model's embeddings x[0]."""
+    step = _sphere_step if name in ("attention", "feed-forward") else _block_step
+    lengths = np.linalg.norm(x, axis=-1) @ w
+    with precision("float32"):
+        state = normalise(jnp.asarray(x[0])) if step is _sphere_step else jnp.asarray(x[0])
+        states = [np.asarray(state)]
+        for block, length in zip(passes, lengths):
+            state = step(cast(_law(name, block, float(length)), "float32"), state, jnp.asarray(w))
+            states.append(np.asarray(state))
+    return np.stack(states)
+
+
+def _law(name: str, block: Block, radius: float) -> Block | Dynamics:
+    """What moves the tokens in a system."""
+    if name == "everything":
+        return block
+    if name == "normalisation":
+        return block.without_biases()
+    attention = MultiHead(V=block.O @ block.V, Q=block.Q, K=block.K, beta=block.scale * radius**2)
+    if name == "attention":
+        return attention
+    kind = {"relu": Activation.RELU, "tanh": Activation.TANH}.get(block.activation, Activation.GELU)
+    inner = block.first.radius  # the length of the tokens that the feed-forward part reads
+    return FeedForward(NeuralODE(W=block.W / inner, A=block.A * inner, b=block.a, activation=kind), attention)
+
+
+@eqx.filter_jit
+def _sphere_step(law: Dynamics, x, w):
+    return Layer(h=1.0).step(law, jnp.zeros(()), x, w, jax.random.key(0))
+
+
+@eqx.filter_jit
+def _block_step(block: Block, x, w):
+    return block(x, w)

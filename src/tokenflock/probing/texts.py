@@ -1,0 +1,146 @@
+"""Where texts come from: a string, a file, standard input, ready token ids, a dataset, or Python's own manual."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenflock.errors import UserError, require
+
+PROMPTS = ("prompts.json", "prompts.csv", "prompts.txt")  # texts, or ready ids, that lie beside a model
+_WRAPPED = 300  # characters: a longer line was not wrapped by hand
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text, or the token ids of one for a model without a tokenizer (`special`: the places of its special tokens)."""
+
+    text: str
+    ids: tuple[int, ...] | None = None
+    special: tuple[int, ...] = ()
+
+
+Texts = str | Text | os.PathLike[str] | Sequence["str | Text"]
+
+
+def as_texts(texts: Texts) -> list[Text]:
+    """One text or many; a `Path` is read, a plain string is a text itself.
+
+    >>> as_texts("Tokens move on a sphere.")
+    [Text(text='Tokens move on a sphere.', ids=None, special=())]
+    """
+    if isinstance(texts, (str, Text)):
+        texts = [texts]
+    elif isinstance(texts, os.PathLike):
+        texts = from_file(texts)
+    found = [Text(one) if isinstance(one, str) else one for one in texts]
+    kinds = all(isinstance(one, Text) for one in found)
+    require(bool(found) and kinds, "texts", "a text, a Path, or a list of texts", f"{texts!r:.80}")
+    return found
+
+
+def from_file(path: str | os.PathLike[str]) -> list[Text]:
+    """The texts of a file: paragraphs of a plain one, rows of a .csv, items of a .json (`{"text", "ids"}` or strings)."""
+    path = Path(path)
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} is not a text file that can be read ({getattr(error, 'strerror', None) or 'not UTF-8'})"
+        ) from None
+    if path.suffix.lower() == ".json":
+        return _items(content, path)
+    if path.suffix.lower() == ".csv":
+        rows = csv.reader(content.splitlines(keepends=True))
+        found = _texts(" ".join(row) for row in rows)
+    else:
+        found = paragraphs(content)
+    if not found:
+        raise UserError(f"{path} holds no text")
+    return found
+
+
+def from_stdin() -> list[Text]:
+    """The paragraphs on standard input."""
+    found = paragraphs(sys.stdin.read())
+    if not found:
+        raise UserError("standard input holds no text; write e.g.: tokenflock probe MODEL --text - < essay.txt")
+    return found
+
+
+def paragraphs(content: str) -> list[Text]:
+    r"""A text cut at its blank lines, and at every line where lines are so long that each is a paragraph (as in WikiText).
+
+    >>> [one.text for one in paragraphs("One.\nStill one.\n\nTwo.")]
+    ['One.\nStill one.', 'Two.']
+    """
+    blocks = re.split(r"\n\s*\n", content)
+    return _texts(part for block in blocks for part in _unwrapped(block))
+
+
+def _unwrapped(block: str) -> list[str]:
+    lines = block.splitlines()
+    return lines if any(len(line) > _WRAPPED for line in lines) else [block]
+
+
+def beside(folder: str | os.PathLike[str]) -> list[Text] | None:
+    """The texts in the file `prompts.json` (ready ids), `.csv` or `.txt` of a model's folder, or None where there is none."""
+    paths = [Path(folder) / name for name in PROMPTS]
+    return next((from_file(path) for path in paths if path.is_file()), None)
+
+
+def built_in() -> list[Text]:
+    """English that every Python brings along: the topics of its manual, in alphabetical order.
+
+    >>> len(built_in()) > 50
+    True
+    """
+    from pydoc_data.topics import topics
+
+    return _texts(topics[name] for name in sorted(topics))
+
+
+def wikitext(split: str = "test") -> list[Text]:
+    """The paragraphs of WikiText-103, from the Hugging Face hub or its cache (package `datasets`)."""
+    try:
+        import datasets
+    except ImportError:
+        raise UserError("WikiText needs the package datasets (pip install datasets), or a file: --text wikitext.txt") from None
+    try:
+        rows = datasets.load_dataset("Salesforce/wikitext", "wikitext-103-v1", split=split)["text"]
+    except Exception as error:  # of many kinds, all of them about the network
+        raise UserError(
+            f"WikiText-103 is neither in the cache nor within reach ({type(error).__name__}); where there is a network, save "
+            "its text to a file, bring it, and write --text FILE"
+        ) from None
+    return _texts(rows)
+
+
+def _texts(parts: Iterable[str]) -> list[Text]:
+    return [Text(part.strip()) for part in parts if part.strip()]
+
+
+def _items(content: str, path: Path) -> list[Text]:
+    wanted = 'a list of texts or of items {"text": ..., "ids": [...]}'
+    try:
+        items = json.loads(content)
+    except ValueError as error:
+        raise UserError(f"{path} is not JSON ({error})") from None
+    require(isinstance(items, list) and len(items) > 0, str(path), wanted, type(items).__name__)
+    return [_item(item, path, wanted) for item in items]
+
+
+def _item(item: Any, path: Path, wanted: str) -> Text:
+    if isinstance(item, str):
+        return Text(item)
+    ids = item.get("ids") if isinstance(item, dict) else None
+    whole = isinstance(ids, list) and all(isinstance(one, int) for one in ids)
+    require(whole or (ids is None and isinstance(item, dict) and "text" in item), str(path), wanted, f"{item!r:.60}")
+    return Text(str(item.get("text", "")), tuple(ids) if whole else None, tuple(item.get("special", ())))

@@ -1,0 +1,63 @@
+"""Wasserstein distances with known values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock.dynamics import SelfAttention
+from tokenflock.meanfield import Ground, VonMises, evolve, wasserstein, weighted_bounds
+from tokenflock.starts import Uniform
+
+ot = pytest.importorskip("ot")
+
+
+def arc(angles):
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_turning_a_measure_costs_the_angle(p):
+    angles = np.random.default_rng(0).uniform(0, 0.5, size=30)
+    assert wasserstein(arc(angles), arc(angles + 0.7), p=p) == pytest.approx(0.7, rel=1e-6)
+    assert wasserstein(arc(angles), arc(angles), p=p) == pytest.approx(0, abs=1e-6)
+
+
+def test_the_circle_and_the_linear_programme_agree():
+    random = np.random.default_rng(0)
+    a, b = random.uniform(0, 2 * np.pi, size=(2, 20))
+    w_a, w_b = random.uniform(size=(2, 20))
+    flat = [np.concatenate([arc(angles), np.zeros((20, 1))], axis=1) for angles in (a, b)]  # the same on a great circle of S^2
+    for p in (1, 2):
+        circle = wasserstein(arc(a), arc(b), p=p, w_a=w_a, w_b=w_b)
+        assert circle == pytest.approx(wasserstein(*flat, p=p, w_a=w_a, w_b=w_b), rel=1e-5)
+
+
+def test_weights_mean_masses_and_chords_are_shorter_than_arcs():
+    points = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    one = points[:1]
+    assert wasserstein(points, one, p=1, w_a=[1, 3]) == pytest.approx(0.75 * np.pi / 2)
+    assert wasserstein(points, one, p=2, w_a=[1, 3], ground=Ground.CHORDAL) == pytest.approx(np.sqrt(0.75 * 2))
+
+
+def test_runs_and_densities_are_measures():
+    run = flock.simulate(SelfAttention(1.0), Uniform(n=16, d=3), t=30.0, frames=2)
+    assert wasserstein(run, run.x[-1, :1].values) < 1e-4  # consensus
+    wide, narrow = (evolve(SelfAttention(4.0), VonMises(k), t=0.01, frames=2, points=48) for k in (1.0, 8.0))
+    assert 0.1 < wasserstein(wide, narrow, p=1) < 2
+
+
+def test_the_weighted_metric_lies_between_its_bounds():
+    low, high = weighted_bounds(2.0, np.diag([0.5, -1.0]))
+    assert (low, high) == pytest.approx((2 * np.exp(-0.5), 2 * np.exp(0.5)))
+
+
+def test_what_is_no_measure_is_refused():
+    with pytest.raises(flock.UserError, match="d = 2"):
+        wasserstein(np.eye(2), np.eye(3))
+    with pytest.raises(flock.UserError, match="p must be"):
+        wasserstein(np.eye(2), np.eye(2), p=3)
+    latitudes = evolve(SelfAttention(4.0), VonMises(1.0), t=0.01, frames=2, d=3, points=48)
+    with pytest.raises(flock.UserError, match="latitudes"):
+        wasserstein(latitudes, np.eye(3))

@@ -1,0 +1,49 @@
+"""Every item of every paper: it says its setting, its numbers survive the disk, it can be drawn, and its claims hold.
+
+The cheap ones run by default, all of them with `-m slow`.
+"""
+
+from __future__ import annotations
+
+import pytest
+import xarray as xr
+
+from tokenflock.claims import NotRun
+from tokenflock.papers.items import find
+from tokenflock.papers.scale import QUICK
+from tokenflock.plots import style
+
+CHEAP = {"perspective/fig6", "perspective/equivariance", "perspective/hemisphere", "perspective/bbgky"}
+
+
+def parameters():
+    return [pytest.param(item, id=item.name, marks=() if item.name in CHEAP else pytest.mark.slow) for item in find(())]
+
+
+@pytest.mark.parametrize("item", parameters())
+def test_an_item_holds(item, tmp_path):
+    home = item.load()
+    try:
+        data = home.compute(QUICK)
+    except NotRun as reason:
+        assert all(claim.measured is None for claim in home.claims(None))
+        pytest.skip(str(reason))
+    claims = home.claims(data)
+    assert data.attrs["setting"] and claims
+    assert len({claim.id for claim in claims}) == len(claims)
+    failed = [f"{claim.id}: {claim.measured} not in {claim.interval}" for claim in claims if claim.verdict != "holds"]
+    assert not failed
+    data.to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
+    loaded = xr.load_dataset if isinstance(data, xr.Dataset) else xr.open_datatree
+    again = loaded(tmp_path / "data.nc", engine="h5netcdf")
+    assert [claim.as_json() for claim in home.claims(again)] == [claim.as_json() for claim in claims]
+    if hasattr(home, "draw"):
+        with style("light"):
+            drawn = home.draw(again)
+        for figure in drawn.values() if isinstance(drawn, dict) else [drawn]:
+            assert figure.axes
+
+
+def test_ids_are_unique_over_everything():
+    names = [item.name for item in find(())]
+    assert len(set(names)) == len(names)

@@ -1,0 +1,97 @@
+"""The extraction is right: a layer run again from its matrices gives the model's next hidden state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tests.probing.conftest import EXTRACTED, ids, small, torch
+from tests.probing.test_statistics import real_prompts
+from tokenflock.errors import UserError
+from tokenflock.probing import extract, follow, load, particle_system, probe, reconstruction
+
+
+@pytest.mark.parametrize("kind", EXTRACTED)
+def test_a_layer_run_again_from_its_matrices(kind):
+    model, prompts = small(kind), ids(9, 5)
+    again = reconstruction(extract(load(model)), probe(model, prompts))
+    assert again.shape == (2, 3) and float(again.max()) < 1e-4
+
+
+def test_attention_of_the_matrices_is_that_of_the_model():
+    model, (prompt,) = small("gpt2"), ids(7)
+    told = probe(model, [prompt], attention=True)
+    block, x = extract(load(model))[0], told.x[0, 0].values
+    ours = np.asarray(block.attention_by_head(block.first(x), np.full(7, 1 / 7)))
+    np.testing.assert_allclose(ours, told.attention[0, 1], atol=1e-5)
+
+
+def test_the_real_bert_run_again(minilm):
+    result = probe(minilm, "Attention moves every token towards the tokens that it listens to.")
+    assert float(reconstruction(extract(load(minilm)), result).max()) < 1e-4
+
+
+def test_the_real_alberts_run_again(albert):
+    result = probe(albert, real_prompts(albert)[:1], depth=6)
+    assert float(reconstruction(extract(load(albert)), result).max()) < 1e-4
+
+
+def test_spectra_and_temperatures(tmp_path):
+    model = small("bert")
+    found = particle_system(model)
+    block = extract(load(model))[1]
+    whole = block.O[0] @ block.V[0]
+    expected = np.linalg.eigvals(whole)
+    expected = expected[np.argsort(-abs(expected))][: found.sizes["m"]]
+    ours = found["values"][1, 0].values
+    np.testing.assert_allclose(np.sort(ours[:, 0]), np.sort(expected.real), atol=1e-8)
+    assert found.beta.dims == ("block", "head") and (found.beta > 0).all()
+    assert flock.load(flock.save(found, tmp_path / "system.nc")).sizes["block"] == 3
+
+
+def test_beta_is_that_of_the_identity():
+    """With Q^T K = c I and tokens of length R the effective beta is scale R^2 c."""
+    import equinox as eqx
+
+    from tokenflock.probing import effective_beta
+
+    block = extract(load(small("bert")))[0]
+    d = block.Q.shape[2]
+    block = eqx.tree_at(lambda one: (one.Q, one.K), block, (3 * np.eye(d)[None], np.eye(d)[None]))
+    np.testing.assert_allclose(effective_beta(block, radius=2.0), block.scale * 4 * 3)
+
+
+def test_the_idealised_model_beside_the_real_one():
+    found = follow(small("albert"), ids(8, 6), depth=5)
+    assert found.mean_cosine.dims == ("system", "prompt", "layer") and found.sizes["layer"] == 6
+    exact = found.sel(system="everything")
+    assert float(abs(exact.mean_cosine - found.mean_cosine.sel(system="model")).max()) < 1e-4
+    assert float(exact.alignment.min()) > 1 - 1e-5 and float(exact.histogram_distance.max()) < 0.02
+    np.testing.assert_allclose(found.alignment.isel(layer=0), 1, atol=1e-5)
+    assert float(found.alignment.sel(system="attention", layer=5).mean()) < 0.999
+
+
+def test_without_biases_the_idealised_attention_is_exact_in_one_pass():
+    """A model without biases whose norms only project (gain one, no shift, tokens of mean zero) is the library's own."""
+    model = small("albert")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
+            elif "ayer_norm" in name or "LayerNorm" in name:
+                parameter.fill_(1.0)
+            elif "attention.dense.weight" in name or "ffn_output.weight" in name or "mapping_in.weight" in name:
+                parameter.sub_(
+                    parameter.mean(dim=0)
+                )  # outputs have mean zero, so that layer norm is the sphere of radius sqrt(d)
+    found = follow(model, ids(8), depth=3)
+    assert float(found.alignment.sel(system="normalisation").min()) > 1 - 1e-5
+    assert float(found.alignment.sel(system="feed-forward").min()) > 0.97  # the first pass starts off that sphere
+
+
+def test_unknown_matrices_are_said():
+    with pytest.raises(UserError, match="llama are not known"):
+        extract(load(small("llama")))
+    with pytest.raises(UserError, match="normalises before"):
+        follow(small("gpt2"), ids(5))
