@@ -13,7 +13,13 @@ from tokenflock.papers.items import find
 from tokenflock.papers.scale import QUICK
 from tokenflock.plots import style
 
-CHEAP = {"perspective/fig6", "perspective/equivariance", "perspective/hemisphere", "perspective/bbgky"}
+CHEAP = {
+    "perspective/fig6",
+    "perspective/equivariance",
+    "perspective/hemisphere",
+    "perspective/bbgky",
+    "meanfield-models/ott-antonsen",
+}
 
 
 def parameters():

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tokenflock.cli.console import console, keep_compiled, progress
+from tokenflock.cli.plot import one_prompt
 from tokenflock.errors import UserError
 from tokenflock.results import writable
 
@@ -30,6 +31,7 @@ def film(
     landscape: Annotated[bool, Parameter(help="draw the potential of the tokens", negative=())] = False,
     log_time: Annotated[bool | None, Parameter(help="logarithmic time beside the tokens [default: as the frames lie]")] = None,
     spin: Annotated[float, Parameter(help="degrees by which the camera turns (sphere)")] = 0.0,
+    prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
     theme: Annotated[Literal["light", "dark"], Parameter(help="light or dark")] = "light",
 ) -> None:
     """Make a film of a saved run, as mp4 or gif.
@@ -42,7 +44,7 @@ def film(
     writable(out)
     import tokenflock as flock
 
-    result = flock.load(run)
+    result = one_prompt(flock.load(run), prompt)
     keep_compiled()
     from tokenflock.plots import film as make
 

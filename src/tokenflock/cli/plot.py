@@ -15,7 +15,9 @@ from tokenflock.results import writable
 
 Run = Literal["overview", "circle", "sphere", "histogram", "histogram-over-time", "timeline", "attention", "trajectories"]
 Ensemble = Literal["phase-diagram", "curves"]
-RUNS, ENSEMBLES = get_args(Run), get_args(Ensemble)
+Measure = Literal["density-over-time", "radial", "density-surface"]
+KINDS = {"a run": get_args(Run), "an ensemble": get_args(Ensemble), "a measure": get_args(Measure)}  # the first is the default
+AT = ("circle", "sphere", "histogram", "attention", "radial", "density-surface")  # what is drawn at one time
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -27,14 +29,17 @@ def plot(
     /,
     *,
     kind: Annotated[
-        Literal["auto"] | Run | Ensemble,
-        Parameter(help="what to draw; auto is overview for a run, phase-diagram for an ensemble"),
+        Literal["auto"] | Run | Ensemble | Measure,
+        Parameter(
+            help="what to draw; auto is overview for a run, phase-diagram for an ensemble, density-over-time for a measure"
+        ),
     ] = "auto",
     at: Annotated[str | None, Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]")] = None,
     tail: Annotated[int, Parameter(help="earlier frames drawn behind each token (circle, sphere)")] = 0,
     landscape: Annotated[bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())] = False,
     observable: Annotated[str | None, Parameter(help="which variable of an ensemble to draw [default: the first]")] = None,
     log_time: Annotated[bool, Parameter(help="logarithmic time", negative=())] = False,
+    prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
     theme: Annotated[Literal["light", "dark"], Parameter(help="light for print, dark for a screen")] = "light",
     out: Annotated[Path | None, Parameter(help="a .png, .pdf or .svg file [default: beside the run]")] = None,
 ) -> None:
@@ -50,8 +55,8 @@ def plot(
     writable(out)
     import tokenflock as flock
 
-    result = flock.load(run)
-    kind = _kind(kind, "x" in result)
+    result = one_prompt(flock.load(run), prompt)
+    kind = _kind(kind, _holds(result))
     keep_compiled()
     from tokenflock import plots
 
@@ -61,29 +66,42 @@ def plot(
     console.print(f"saved {out}")
 
 
-def _kind(kind: str, tokens: bool) -> str:
+def one_prompt(result, prompt: int):
+    """A result of one prompt; anything else as it is."""
+    if "prompt" not in result.get("x", result).dims:
+        return result
+    count = result.sizes["prompt"]
+    if not 0 <= prompt < count:
+        raise UserError(f"--prompt must be 0 to {count - 1}, got {prompt}: the file holds {count} prompts")
+    return result.isel(prompt=prompt)
+
+
+def _holds(result) -> str:
+    return "a run" if "x" in result else "a measure" if "density" in result else "an ensemble"
+
+
+def _kind(kind: str, held: str) -> str:
     """The kind that is meant, or an error where it does not fit what the file holds."""
     if kind == "auto":
-        return "overview" if tokens else "phase-diagram"
-    if (kind in RUNS) != tokens:
-        fitting = ", ".join(RUNS if tokens else ENSEMBLES)
-        raise UserError(f"--kind {kind} does not fit: the file holds {'a run' if tokens else 'an ensemble'}; choose {fitting}")
+        return KINDS[held][0]
+    if kind not in KINDS[held]:
+        raise UserError(f"--kind {kind} does not fit: the file holds {held}; choose {', '.join(KINDS[held])}")
     return kind
 
 
 def _draw(plots, result, kind: str, at: str | None, tail: int, landscape: bool, log_time: bool, observable: str | None):
     times = None if at is None else numbers(at, "--at")
-    if times is not None and kind not in ("histogram", "circle", "sphere", "attention"):
-        raise UserError(f"--at is for circle, sphere, histogram and attention, not for {kind}")
+    if times is not None and kind not in AT:
+        raise UserError(f"--at is for {', '.join(AT)}, not for {kind}")
     moment = None if times is None else float(times[0])
     make = getattr(plots, kind.replace("-", "_"))
     if kind in ("circle", "sphere"):
         return make(result, at=moment, tail=tail, landscape=landscape)
-    if kind == "attention":
+    if kind in ("attention", "radial", "density-surface"):
         return make(result, at=moment)
     if kind == "histogram":
         return make(result, at=None if times is None else list(times))
-    if kind in ENSEMBLES:
+    if kind in KINDS["an ensemble"]:
         name = None if observable is None else observable.replace("-", "_")
         return make(result, observable=name, log_time=log_time or None)
     return make(result, log_time=log_time)

@@ -12,6 +12,7 @@ _HOMES = {
     "histogram": "histograms", "histogram_over_time": "histograms", "timeline": "timelines",
     "overview": "dashboard", "film": "films",
     "phase_diagram": "phases", "phase_grid": "phases", "curves": "bands",
+    "density_over_time": "density_maps", "radial": "radials", "cloud": "clouds", "density_surface": "surfaces",
 }  # fmt: skip
 
 __all__ = sorted(_HOMES)

@@ -16,7 +16,7 @@ from tokenflock.plots.spheres import SphereView
 from tokenflock.plots.styles import Theme
 from tokenflock.plots.timelines import draw_counts, draw_height
 
-_INCHES = 4.5  # the shorter side of a film, so that letters keep their share of the picture
+INCHES = 4.5  # the shorter side of a film, so that letters keep their share of the picture
 
 
 class Stage:
@@ -39,10 +39,10 @@ class Stage:
         log_time: bool,
     ) -> None:
         self.tale, self.theme, self.size, self.frames, self.spin = tale, theme, size, frames, spin
-        dpi = min(size) / _INCHES
+        dpi = min(size) / INCHES
         self.figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
         self.canvas = FigureCanvasAgg(self.figure)
-        tokens, above, below = _panels(self.figure, wide=size[0] > 1.25 * size[1])
+        tokens, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
         groups = colour_groups(tale, clusters_at)
         if kind == "circle":
             self.view = CircleView(tokens, tale, theme, groups, tail=tail, landscape=landscape)
@@ -99,7 +99,7 @@ class Stage:
         return np.array(self.canvas.buffer_rgba())
 
 
-def _panels(figure: Figure, wide: bool) -> tuple[Axes, Axes, Axes]:
+def layout(figure: Figure, wide: bool) -> tuple[Axes, Axes, Axes]:
     """Axes of the tokens, the energy and the clusters: side by side, or stacked where the film is narrow."""
     if wide:
         width, height = figure.get_size_inches()

@@ -108,7 +108,7 @@ class Story:
         part = self.result if frames is None else self.result.isel(time=frames)
         if bound.name in part and part[bound.name].attrs.get("observable") == repr(bound):
             return part[bound.name]
-        return measure(part, bound)[bound.name]
+        return measure(part[["x", "w"]], bound)[bound.name]  # what else is there may have other axes of the same name
 
     def height(self) -> xr.DataArray:
         """How far the tokens have climbed: the energy, one at consensus; where there is no beta, the order parameter."""
@@ -140,7 +140,7 @@ def story(result: xr.Dataset) -> Story:
     require("x" in result, "result", "a Dataset with tokens x", sorted(map(str, result.data_vars)))
     x = result["x"]
     fits = x.ndim == 3 and x.dims[2] == "coord"
-    require(fits, "x", "of axes (time, particle, coord)", x.dims, "select one run, e.g. result.isel(repeat=0)")
+    require(fits, "x", "of axes (time, particle, coord)", x.dims, f"select one of them, e.g. result.isel({x.dims[0]}=0)")
     axis, token = str(x.dims[0]), str(x.dims[1])
     plain = _renamed(result, axis, token)
     w = plain["w"].values

@@ -1,4 +1,4 @@
-"""Films of tokens."""
+"""Films of tokens and of densities."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ import xarray as xr
 from matplotlib.colors import to_rgba_array
 
 from tokenflock.errors import UserError, require
+from tokenflock.plots._density_stage import DensityStage
+from tokenflock.plots._spread import is_spread
 from tokenflock.plots._stage import Stage
 from tokenflock.plots._story import story
 from tokenflock.plots._time_axis import geometric
+from tokenflock.plots.density_maps import timed
 from tokenflock.plots.styles import ThemeName, style
 from tokenflock.results import writable
 
@@ -47,18 +50,20 @@ def film(
 ) -> Path:
     """A film of tokens, beside it energy and number of clusters with a marker that moves. Returns the path.
 
+    A measure is filmed too: its density around the circle or on a ball, beside it what it climbs and the density over time.
+
     The suffix says the format: .mp4 (H.264, plays everywhere) or .gif. The file appears only once it is complete; a film that
     is interrupted leaves none. Pictures are frames of the result, never interpolated: keep more frames for a smoother film.
 
     Args:
-      result: a run, or a model.
+      result: a run, or a model, or a result of `meanfield.evolve`.
       path: where to write.
       view: 'circle' (d = 2), 'sphere' (d >= 3), or 'auto' by the dimension.
       fps: pictures a second.
       seconds: length, by leaving out or repeating frames evenly; every frame once unless given.
       size: width and height in pixels, made even; 1280 x 720 (.gif: 640 x 360) unless given. A narrow film is stacked.
       theme: 'light' or 'dark'.
-      landscape: draw the potential of the tokens.
+      landscape: draw the potential of the tokens (not for a measure, as `tail` and `clusters_at`).
       tail: how many earlier frames to draw behind each token.
       azimuth, elevation: of the camera, in degrees (sphere).
       spin: degrees by which the camera turns during the film (sphere).
@@ -68,16 +73,20 @@ def film(
     """
     path = Path(path)
     width, height = _checked(path, fps, seconds, size, tail)
-    tale = story(result)
+    tale = timed(result) if is_spread(result) else story(result)
     kind = _kind(view, tale.d)
     count = tale.frames if seconds is None else max(1, round(seconds * fps))
     frames = np.linspace(0, tale.frames - 1, count).round().astype(int)
     with style(theme) as colours:
-        stage = Stage(
-            tale, colours, kind, (width, height), frames,
-            tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation, spin=spin, clusters_at=clusters_at,
-            log_time=geometric(tale.times) if log_time is None else log_time,
-        )  # fmt: skip
+        shared = {"azimuth": azimuth, "elevation": elevation, "spin": spin}
+        shared["log_time"] = geometric(tale.times) if log_time is None else log_time
+        if is_spread(result):
+            fits = (kind == "circle") == (tale.d == 2)
+            require(fits, "view", "'auto' for a measure: a circle for d = 2, else a sphere", f"{view!r} for d = {tale.d}")
+            stage = DensityStage(tale, colours, (width, height), frames, **shared)
+        else:
+            options = {"tail": tail, "landscape": landscape, "clusters_at": clusters_at}
+            stage = Stage(tale, colours, kind, (width, height), frames, **options, **shared)
         _write(path, stage, fps, progress or (lambda share: None))
     return path
 
@@ -103,7 +112,7 @@ def _kind(view: str, d: int) -> str:
     return view if view != "auto" else "circle" if d == 2 else "sphere"
 
 
-def _write(path: Path, stage: Stage, fps: float, progress: Callable[[float], None]) -> None:
+def _write(path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]) -> None:
     """Write beside the path, then move into place."""
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
         part = Path(folder) / path.name
@@ -112,13 +121,17 @@ def _write(path: Path, stage: Stage, fps: float, progress: Callable[[float], Non
         os.replace(part, path)
 
 
-def _pictures(stage: Stage, progress: Callable[[float], None]) -> Iterator[np.ndarray]:
-    for number in range(len(stage.frames)):
-        yield stage.picture(number)
+def _pictures(stage: Stage | DensityStage, progress: Callable[[float], None]) -> Iterator[np.ndarray]:
+    """The pictures of a film; one that would be the same as the one before is not drawn again."""
+    turning, shown, picture = stage.spin != 0, None, None
+    for number, frame in enumerate(stage.frames):
+        if turning or frame != shown:
+            shown, picture = frame, stage.picture(number)
+        yield picture
         progress((number + 1) / len(stage.frames))
 
 
-def _write_mp4(path: Path, stage: Stage, fps: float, progress: Callable[[float], None]) -> None:
+def _write_mp4(path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]) -> None:
     """Pipe pictures into ffmpeg, which has its own session: Ctrl-C reaches us alone, and we end it.
 
     The session is asked for by an argument, not by a `preexec_fn`: that would run Python in a fork, which JAX warns about.
@@ -146,7 +159,7 @@ def _write_mp4(path: Path, stage: Stage, fps: float, progress: Callable[[float],
             raise UserError(f"ffmpeg could not write the film; is the disk full? It said: {log.read().decode().strip()[-300:]}")
 
 
-def _write_gif(path: Path, stage: Stage, fps: float, progress: Callable[[float], None]) -> None:
+def _write_gif(path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]) -> None:
     from PIL import Image
 
     palette = _palette(stage)
@@ -160,7 +173,7 @@ def _write_gif(path: Path, stage: Stage, fps: float, progress: Callable[[float],
     next(images).save(path, save_all=True, append_images=images, duration=durations, loop=0, optimize=False)
 
 
-def _palette(stage: Stage) -> Image.Image:
+def _palette(stage: Stage | DensityStage) -> Image.Image:
     """Few colours for a whole film: those of three of its pictures, and surely those of tokens, which are small in them."""
     from PIL import Image
 

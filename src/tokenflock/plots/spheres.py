@@ -103,8 +103,8 @@ class SphereView:
 
     def show(self, frame: int, drawn: Discs, turn: float = 0.0) -> None:
         """Bring the picture to a frame, with the camera turned by so many degrees."""
-        camera = _axes_of_view(self.azimuth + turn, self.elevation)
-        self.lines.set_segments(_graticule(camera))
+        camera = axes_of_view(self.azimuth + turn, self.elevation)
+        self.lines.set_segments(graticule(camera))
         seen = drawn.x @ self.axes.T @ camera.T
         order = np.argsort(seen[:, 2], kind="stable")
         seen, rgba, depth = seen[order], colours(self.theme, drawn.group[order]), seen[order, 2]
@@ -133,9 +133,9 @@ class SphereView:
         self.tails.set_linewidth(0.4 + 1.0 * fade)
 
     def _show_landscape(self, frame: int, camera: np.ndarray) -> None:
-        height = potential(_surface() @ camera, self.tale.x[frame] @ self.axes.T, self.tale.w, self.beta)
+        height = potential(surface() @ camera, self.tale.x[frame] @ self.axes.T, self.tale.w, self.beta)
         rgba = self.terrain((height - self.floor) / (1 - self.floor))
-        rgba[..., :3] *= (0.7 + 0.3 * _lambert())[..., None]
+        rgba[..., :3] *= (0.7 + 0.3 * lambert())[..., None]
         self.ball.set_data((255 * rgba).astype(np.uint8))
 
 
@@ -158,7 +158,7 @@ def _camera(tale: Story, axes: np.ndarray, azimuth: float | None, elevation: flo
     return float(left), float(above)
 
 
-def _axes_of_view(azimuth: float, elevation: float) -> np.ndarray:
+def axes_of_view(azimuth: float, elevation: float) -> np.ndarray:
     """Rows: right, up, and towards the camera."""
     a, e = np.radians([azimuth, elevation])
     towards = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
@@ -172,7 +172,7 @@ def _presence(depth: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _surface() -> np.ndarray:
+def surface() -> np.ndarray:
     """Points of the near side of the ball under each pixel, in the frame of the camera (pixels, pixels, 3)."""
     side = np.linspace(-1, 1, _PIXELS)
     a, b = np.meshgrid(side, side)
@@ -180,17 +180,17 @@ def _surface() -> np.ndarray:
 
 
 @cache
-def _lambert() -> np.ndarray:
+def lambert() -> np.ndarray:
     """Light on the ball, between 0 and 1; half-Lambert, so that the shade has no edge."""
-    return np.clip(0.5 + 0.5 * _surface() @ _LIGHT, 0, 1) ** 1.4
+    return np.clip(0.5 + 0.5 * surface() @ _LIGHT, 0, 1) ** 1.4
 
 
 def _shaded(theme: Theme) -> np.ndarray:
     low, high = np.array(to_rgb(theme.ball[0])), np.array(to_rgb(theme.ball[1]))
-    return low + (high - low) * _lambert()[..., None]
+    return low + (high - low) * lambert()[..., None]
 
 
-def _graticule(camera: np.ndarray) -> list[np.ndarray]:
+def graticule(camera: np.ndarray) -> list[np.ndarray]:
     """Meridians and parallels every 30 degrees, the near side only."""
     around, along = np.radians(np.linspace(0, 360, 121)), np.radians(np.linspace(-90, 90, 61))
     meridians = [(np.cos(along) * np.cos(a), np.cos(along) * np.sin(a), np.sin(along)) for a in np.radians(range(0, 360, 30))]

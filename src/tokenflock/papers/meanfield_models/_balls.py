@@ -1,0 +1,22 @@
+"""Spheres on which the particles of a picture share one colour."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from tokenflock.plots import look, sphere
+
+VIEW = {"azimuth": -60, "elevation": 20}  # e_1 to the right, e_2 behind, e_3 above
+
+
+def ball(ax, x: np.ndarray, title: str, delta: float = 0.0) -> None:
+    """Particles x (n, 3), the far ones faint; those whose cosine is at least 1 - delta are one disc."""
+    frame = xr.Dataset({"x": (("time", "particle", "coord"), x[None])}, coords={"time": [0.0]})
+    sphere(frame, ax=ax, delta=delta, **VIEW)
+    with look(ax) as theme:
+        for discs in (one for one in ax.collections if hasattr(one, "get_sizes")):
+            depth = discs.get_facecolor()[:, 3]
+            discs.set_facecolor(theme.palette[0])
+            discs.set_alpha(depth)
+        ax.set_title(title)

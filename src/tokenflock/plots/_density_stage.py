@@ -1,0 +1,98 @@
+"""The picture of a film of a density: drawn once, then only what moves is drawn again."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from tokenflock.plots._spread import Spread, colour_norm
+from tokenflock.plots._stage import INCHES, layout
+from tokenflock.plots._time_axis import time_axis
+from tokenflock.plots.density_maps import density_bar, draw_map
+from tokenflock.plots.radials import RadialView
+from tokenflock.plots.styles import Theme
+from tokenflock.plots.surfaces import BallView
+
+_CLIMBS = ("free_energy", "energy", "order_parameter")  # what is drawn over time: the first that the result has
+
+
+class DensityStage:
+    """A measure, what it climbs over time, its density over time, and a marker that moves along them."""
+
+    def __init__(
+        self,
+        tale: Spread,
+        theme: Theme,
+        size: tuple[int, int],
+        frames: np.ndarray,
+        *,
+        azimuth: float | None,
+        elevation: float | None,
+        spin: float,
+        log_time: bool,
+    ) -> None:
+        self.tale, self.theme, self.size, self.frames, self.spin = tale, theme, size, frames, spin
+        dpi = min(size) / INCHES
+        self.figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
+        self.canvas = FigureCanvasAgg(self.figure)
+        measure, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
+        for ax in (above, below):
+            left, bottom, width, height = ax.get_position().bounds
+            ax.set_position((left, bottom, 0.83 * width, height))  # room for the colour bar
+        self.view = self._viewed(measure, azimuth, elevation)
+        self._curves(above, below, log_time)
+        self._head(theme)
+        self._markers(above, below)
+
+    def _viewed(self, ax: Axes, azimuth: float | None, elevation: float | None) -> RadialView | BallView:
+        if self.tale.kind == "theta":
+            return RadialView(ax, self.tale, self.theme)
+        camera = {"azimuth": 30.0 if azimuth is None else azimuth, "elevation": 25.0 if elevation is None else elevation}
+        return BallView(ax, self.tale, self.theme, norm=colour_norm(self.tale), **camera)
+
+    def _curves(self, above: Axes, below: Axes, log_time: bool) -> None:
+        climb = self._climb()
+        self.values = climb.values
+        above.plot(self.tale.times, self.values, color=self.theme.palette[0])
+        above.set_ylabel(str(climb.attrs.get("long_name", climb.name)))
+        time_axis(above, self.tale, log_time, label=False)
+        above.tick_params(labelbottom=False)
+        density_bar(below, draw_map(below, self.tale, self.theme, log_time=log_time))
+        time_axis(below, self.tale, log_time)
+
+    def _markers(self, above: Axes, below: Axes) -> None:
+        """A line through both panels and a dot on the curve; then all that stands still is drawn, once."""
+        mark = self.theme.palette[1]
+        self.cursors = [ax.axvline(self.tale.times[0], color=mark, lw=1.1, zorder=3) for ax in (above, below)]
+        (self.dot,) = above.plot([], [], "o", ms=5, color=mark, mec=self.theme.paper, mew=0.7, zorder=4, clip_on=False)
+        self.moving = [*self.view.artists, *self.cursors, self.dot, self.clock]
+        for artist in self.moving:
+            artist.set_animated(True)
+        self.canvas.draw()
+        self.empty = self.canvas.copy_from_bbox(self.figure.bbox)
+
+    def _climb(self) -> xr.DataArray:
+        return self.tale.result[next(name for name in _CLIMBS if name in self.tale.result)]
+
+    def _head(self, theme: Theme) -> None:
+        remark = getattr(self.view, "remark", "")
+        title = f"{self.tale.heading}, $d$ = {self.tale.d}" + (f"\n{remark}" if remark else "")
+        self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
+        self.clock = self.figure.text(0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink)
+
+    def picture(self, number: int) -> np.ndarray:
+        """One picture, (height, width, 4) bytes."""
+        frame = int(self.frames[number])
+        self.canvas.restore_region(self.empty)
+        self.view.show(frame, self.spin * number / max(1, len(self.frames) - 1))
+        place = max(float(self.tale.times[frame]), self.cursors[0].axes.get_xlim()[0])  # a logarithmic axis has no zero
+        for cursor in self.cursors:
+            cursor.set_xdata([place, place])
+        self.dot.set_data([place], [self.values[frame]])
+        self.clock.set_text(self.tale.moment(frame, self.tale.decimals))
+        for artist in self.moving:
+            self.figure.draw_artist(artist)
+        return np.array(self.canvas.buffer_rgba())

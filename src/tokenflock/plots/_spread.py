@@ -1,0 +1,145 @@
+"""A measure as plots read it: a density at nodes, over time where there is time, and the words for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.colors import LogNorm, Normalize
+
+from tokenflock import recipe as recipes
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import UserError, require
+from tokenflock.measuring import dynamics_of
+from tokenflock.plots._story import spoken, time_label
+
+LABEL = r"density $\rho$"
+UNIFORM = 1 / (2 * np.pi)  # the density of the uniform measure on the circle
+ANGLES = {0.0: "0", 0.5: r"$\pi/2$", 1.0: r"$\pi$", 1.5: r"$3\pi/2$", 2.0: r"$2\pi$"}  # in units of pi
+NAMES = {"theta": r"angle $\theta$", "latitude": "angle to the axis"}
+_STEEP = 10.0  # times the uniform density: a peak beyond it asks for logarithmic colours
+_DECADES = 2.0  # that they show
+_SHAPES = {("theta",): "theta", ("latitude",): "latitude", ("latitude", "longitude"): "latitude"}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Frames of a density on the circle (theta), on latitudes, or on S^2 (latitude, longitude)."""
+
+    result: xr.Dataset
+    density: np.ndarray  # (frames, nodes) or (frames, latitudes, longitudes), with respect to arc length or area
+    kind: str  # theta or latitude: the name of the first angle
+    angle: np.ndarray
+    timed: bool  # whether the result has an axis of time
+
+    axis = "time"
+
+    @property
+    def times(self) -> np.ndarray:
+        return self.result["time"].values if self.timed else np.zeros(1)
+
+    @property
+    def frames(self) -> int:
+        return len(self.density)
+
+    @property
+    def d(self) -> int:
+        """Dimension of the space around the sphere."""
+        return 2 if self.kind == "theta" else 3 if self.density.ndim == 3 else int(self.recipe.get("d", 3))
+
+    @cached_property
+    def recipe(self) -> dict[str, Any]:
+        try:
+            return recipes.loads(self.result.attrs.get("recipe", "{}"))
+        except UserError:
+            return {}
+
+    @cached_property
+    def law(self) -> Dynamics | None:
+        try:
+            return dynamics_of(self.result)
+        except UserError:
+            return None
+
+    @property
+    def heading(self) -> str:
+        """What is shown: 'Self-attention, beta = 4', or the density of least energy of a matrix."""
+        if self.law is not None:
+            beta = getattr(getattr(self.law, "base", self.law), "beta", None)
+            return spoken(self.law) + ("" if beta is None else rf", $\beta$ = ${beta:.6g}$")
+        if self.recipe.get("verb") == "optimal_density":
+            extreme = "least" if self.recipe["goal"].sign > 0 else "greatest"
+            return f"Density of {extreme} energy, {_matrix(np.asarray(self.recipe['D']))}"
+        return str(self.result.attrs.get("title", "Density"))
+
+    @property
+    def label(self) -> str:
+        return time_label()
+
+    def frame(self, at: float | None) -> int:
+        """The frame nearest to a time; the last one unless given."""
+        if at is None:
+            return self.frames - 1
+        low, high = self.times[0], self.times[-1]
+        require(low <= at <= high, "at", f"within [{low:g}, {high:g}]", at)
+        return int(np.argmin(np.abs(self.times - at)))
+
+    def moment(self, frame: int, decimals: int | None = None) -> str:
+        """When it is, 't = 3.2'; nothing for a density that has no time."""
+        if not self.timed:
+            return ""
+        return f"$t$ = {self.times[frame]:.4g}" if decimals is None else f"$t$ = {self.times[frame]:.{decimals}f}"
+
+    def title(self, frame: int) -> str:
+        return "\n".join(filter(None, [self.heading, self.moment(frame)]))
+
+    @property
+    def decimals(self) -> int:
+        """How many decimals tell neighbouring frames apart, so that a clock keeps its width."""
+        return next((count for count in range(3) if np.allclose(self.times, np.round(self.times, count), rtol=0, atol=1e-6)), 3)
+
+    def ring(self, frame: int) -> tuple[np.ndarray, np.ndarray]:
+        """(angle, density) of one frame on the circle, closed: the first node comes again at its end."""
+        return np.append(self.angle, self.angle[0] + 2 * np.pi), np.append(self.density[frame], self.density[frame][0])
+
+
+def colour_norm(tale: Spread, log: bool | None = None) -> Normalize:
+    """Colours of a density over time: logarithmic unless said otherwise where its peak is steep, over two decades."""
+    peak = float(tale.density.max())
+    steep = peak * float(tale.result["weight"].sum()) > _STEEP if log is None and "weight" in tale.result else bool(log)
+    return LogNorm(peak / 10**_DECADES, peak, clip=True) if steep else Normalize(0, peak, clip=True)
+
+
+def is_spread(result: xr.Dataset) -> bool:
+    """Whether a result is of a density, not of tokens."""
+    return "density" in result and "x" not in result
+
+
+def spread(result: xr.Dataset, **wanted: str) -> Spread:
+    """Read a result with a density, or say what is wrong with it.
+
+    wanted: for the one kind of density that a plot draws, a name of that kind and what else to use, as in
+    `theta="use density_surface"`.
+    """
+    variables = sorted(map(str, result.data_vars)) if isinstance(result, xr.Dataset) else type(result).__name__
+    fits = isinstance(result, xr.Dataset) and "density" in result
+    require(fits, "result", "a Dataset with a density, as from meanfield.evolve or optimal_density", variables)
+    density = result["density"]
+    dims = tuple(str(name) for name in density.dims if name != "time")
+    require(dims in _SHAPES, "density", "over theta, latitude, or latitude and longitude", density.dims)
+    require(bool(np.isfinite(density).all()), "density", "finite", "NaN or infinity")
+    kind, timed = _SHAPES[dims], "time" in density.dims
+    for name, instead in wanted.items():
+        if kind != name:
+            raise UserError(f"this plot is for a density over {name}, got one over {' and '.join(dims)}; {instead}")
+    values = density.transpose("time", *dims).values if timed else density.values[None]
+    return Spread(result, values, kind, result[kind].values, timed)
+
+
+def _matrix(D: np.ndarray) -> str:
+    if np.allclose(D, np.diag(np.diag(D))):
+        return rf"$D$ = diag({', '.join(f'{value:.4g}' for value in np.diag(D))})"
+    return f"$D$ of eigenvalues {', '.join(f'{value:.4g}' for value in np.linalg.eigvalsh(D))}"
