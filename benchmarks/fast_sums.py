@@ -1,6 +1,6 @@
 """Fast sums: one velocity of n tokens by the series of the kernel, beside the direct sum, time against n.
 
-python benchmarks/fast_sums.py --out benchmarks/results/fast-sums.json
+python benchmarks/fast_sums.py --out benchmarks/results/fast-sums.json --plot fast-sums.png
 """
 
 from __future__ import annotations
@@ -78,12 +78,38 @@ def measure(d: int) -> dict:
     return found
 
 
+def draw(found: list[dict]):
+    """Time against n of both sums, and where they cross."""
+    from tokenflock.plots import look, panels
+
+    figure, axes = panels(1, 2, size=(3.5, 2.8), sharey=True)
+    for ax, one in zip(axes, found):
+        n, fast, direct = (np.array([row[key] for row in one["rows"]]) for key in ("n", "fast_seconds", "direct_seconds"))
+        timed = np.array([row["direct_measured"] for row in one["rows"]])
+        with look(ax) as theme:
+            ax.loglog(n, fast, "o-", color=theme.palette[0], markersize=3.5, label=f"series, order {one['order']}")
+            ax.loglog(n[timed], direct[timed], "s-", color=theme.palette[1], markersize=3.5, label="direct sum")
+            ax.loglog(n[n >= DIRECT], direct[n >= DIRECT], ":", color=theme.palette[1], label=r"$\propto n^2$")
+            ax.axvline(one["crossing_n"], color=theme.faint, linewidth=0.8, zorder=0)
+            ax.set_title(f"{'circle' if one['d'] == 2 else 'sphere $S^2$'}: equal at $n = {one['crossing_n']:.0f}$")
+            ax.set_xlabel("number of tokens $n$")
+            ax.legend(loc="upper left")
+    axes[0].set_ylabel("one velocity (s)")
+    return figure
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="a .json file for the numbers")
+    parser.add_argument("--plot", type=Path, help="a .png, .pdf or .svg file")
     options = parser.parse_args()
     with precision("float64"):
         found = [measure(d) for d in (2, 3)]
+    if options.plot:
+        from tokenflock.plots import save_figure, style
+
+        with style("light"):
+            save_figure(draw(found), options.plot)
     if options.out:
         device = platform.processor() or platform.machine()
         facts = {"device": f"{jax.default_backend()}, {device}", "date": time.strftime("%Y-%m-%d"), "jax": jax.__version__}

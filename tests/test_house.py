@@ -21,7 +21,7 @@ ORDER = [
     {"engines"},
     {"measuring", "results", "citing", "partial"},
     {"trajectory", "chronicle", "many", "meanfield"},
-    {"phase"},
+    {"phase", "rerunning"},
     {"probing"},
     {"plots"},
     {"probe_report"},

@@ -12,7 +12,7 @@ Nothing heavy is imported until it is used.
 from importlib import import_module as _import
 
 _HOMES = {
-    "simulate": "trajectory", "flow": "trajectory", "rerun": "trajectory", "ensemble": "many", "phase_diagram": "phase",
+    "simulate": "trajectory", "flow": "trajectory", "rerun": "rerunning", "ensemble": "many", "phase_diagram": "phase",
     "measure": "measuring", "merges": "chronicle", "dwell_times": "chronicle",
     "probe": "probing.layers", "reproduce": "reproducing",
     "save": "results", "load": "results", "cite": "citing", "references": "citing",

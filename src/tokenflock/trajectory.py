@@ -113,13 +113,6 @@ def flow(
     return evaluate
 
 
-def rerun(result: xr.Dataset) -> xr.Dataset:
-    """Run the recipe of a result again."""
-    recipe = recipes.loads(result.attrs["recipe"])
-    keys = ("t", "times", "frames", "solver", "until", "observe", "seed", "dtype")
-    return simulate(recipe["dynamics"], recipe["start"], **{key: recipe[key] for key in keys})
-
-
 def default_solver(dynamics: Dynamics) -> Solver:
     """The solver that suits a law of motion."""
     if dynamics.noisy:

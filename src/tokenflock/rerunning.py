@@ -1,0 +1,37 @@
+"""`rerun`: the recipe of a result, run again."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from tokenflock import recipe as recipes
+from tokenflock.errors import require
+from tokenflock.many import ensemble
+from tokenflock.meanfield.evolution import evolve
+from tokenflock.trajectory import simulate
+
+_COMMON = ("t", "times", "frames")
+_VERBS = {
+    "simulate": (simulate, (*_COMMON, "solver", "until", "observe", "seed", "dtype")),
+    "ensemble": (ensemble, (*_COMMON, "over", "repeats", "solver", "observe", "matrices", "quantiles", "keep", "seed", "dtype",
+                            "engine", "rotate", "settle")),
+    "evolve": (evolve, (*_COMMON, "d", "points", "rtol", "atol")),
+}  # fmt: skip
+
+
+def rerun(result: xr.Dataset) -> xr.Dataset:
+    """Run the recipe of a result of `simulate`, `ensemble` or `evolve` again.
+
+    >>> import tokenflock as flock
+    >>> from tokenflock.dynamics import SelfAttention
+    >>> from tokenflock.starts import Uniform
+    >>> run = flock.simulate(SelfAttention(beta=4.0), Uniform(n=8, d=2), t=3, seed=5)
+    >>> bool((flock.rerun(run).x == run.x).all())
+    True
+    """
+    recipe = recipes.loads(result.attrs.get("recipe", "{}"))
+    require(
+        recipe.get("verb") in _VERBS, "result", f"one of {', '.join(_VERBS)}", recipe.get("verb", "a Dataset without a recipe")
+    )
+    verb, keys = _VERBS[recipe["verb"]]
+    return verb(recipe["dynamics"], recipe["start"], **{key: recipe[key] for key in keys})
