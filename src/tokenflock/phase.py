@@ -17,8 +17,8 @@ from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
 from tokenflock.solvers.solver import Solver
 from tokenflock.starts.start import Start
-from tokenflock.theory.layers import layer_transition_curve
-from tokenflock.theory.transition import transition_curve
+from tokenflock.theory.layers import layer_crossing, layer_transition_curve
+from tokenflock.theory.transition import crossing_time, transition_curve
 
 
 def phase_diagram(
@@ -63,11 +63,13 @@ def transition(
         if unnormalised:
             return None
         values[later] = layer_transition_curve(times[later], n=n, delta=delta, h=solver.h)
+        onset = float(layer_crossing(0.0, n=n, delta=delta, h=solver.h) * solver.h)
         name = f"layer map, n = {n}"
     else:
         if unnormalised and dynamics.clock is Clock.PEAK:
             return None
         values[later] = transition_curve(times[later], n=n, delta=delta, unnormalised=unnormalised)
+        onset = float(crossing_time(0.0, n=n, delta=delta, unnormalised=unnormalised))
         name = f"flow, n = {n}"
-    attrs = {"long_name": "predicted transition", "curve": name, "delta": delta}
+    attrs = {"long_name": "predicted transition", "curve": name, "delta": delta, "onset": onset}
     return xr.DataArray(values, dims="time", attrs=attrs)

@@ -63,8 +63,11 @@ def test_the_predicted_transition_is_drawn_named_and_told_from_every_background(
     front = phases.transition.values
     inside = (front >= 0.25) & (front <= 5.75)
     assert inside.sum() > 3
-    np.testing.assert_array_equal(x, phases.time)
-    np.testing.assert_array_equal(y[inside], front[inside])
+    onset = phases.transition.attrs["onset"]
+    np.testing.assert_array_equal(x, np.sort([*phases.time.values, onset]))
+    drawn = dict(zip(x, y))
+    assert [drawn[t] for t in phases.time.values[inside]] == list(front[inside])
+    assert drawn[onset] == 0  # it begins at beta = 0, between two frames
     assert line.get_label() == "theory: layer map, $n$ = 8" and ax.get_legend().get_texts()[0].get_text() == line.get_label()
     assert any("Stroke" in type(effect).__name__ for effect in line.get_path_effects())
     assert not plots.phase_diagram(phases, curve=False).lines

@@ -153,7 +153,7 @@ def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
     """The predicted transition, with a halo that sets it off from any colour; None where it is nowhere in the picture."""
     if swept.front is None:
         return None
-    values, (low, high) = swept.front.values, ax.get_ylim()
+    (times, values), (low, high) = _curve(swept), ax.get_ylim()
     inside = (values >= low) & (values <= high)
     if not inside.any():
         return None
@@ -161,10 +161,18 @@ def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
     name = str(swept.front.attrs.get("curve", "")).replace("n =", "$n$ =")
     label = "theory" + (f": {name}" if name else "")
     halo = [Stroke(linewidth=3.4, foreground=theme.paper), Normal()]
-    (line,) = ax.plot(
-        swept.times, np.where(near, values, np.nan), color=theme.palette[2], lw=1.5, label=label, path_effects=halo
-    )
+    (line,) = ax.plot(times, np.where(near, values, np.nan), color=theme.palette[2], lw=1.5, label=label, path_effects=halo)
     return line
+
+
+def _curve(swept: Sweep) -> tuple[np.ndarray, np.ndarray]:
+    """(times, values) of the predicted transition, from where it begins at zero: it is steep there, between two frames."""
+    values, onset = swept.front.values, swept.front.attrs.get("onset")
+    later = np.isfinite(values) & (swept.times > (np.inf if onset is None else onset))
+    if not later.any():
+        return swept.times, values
+    k = int(np.argmax(later))
+    return np.insert(swept.times, k, onset), np.insert(values, k, 0.0)
 
 
 def _key(ax: Axes, line: Line2D, theme: Theme) -> None:
