@@ -96,8 +96,9 @@ def _head(outcomes: Sequence[Outcome]) -> str:
         f"<p class='soft'>Scale: {escape(scales)}. Computed in {_duration(spent)} on {escape(devices)} with "
         f"{escape(versions)}.</p>\n"
         "<p>Each claim is a sentence, a number that was measured by running the model, and the interval in which the number "
-        "must lie for the sentence to hold. Intervals come from theory (a closed form, a bound), widened only by the stated "
-        "error of the measurement; ± is one standard error over random systems.</p>"
+        "must lie for the sentence to hold. Intervals come from theory (a closed form, a bound), widened by the error of the "
+        "measurement, or, where the note says so, from reading a figure. Beside a measured number, ± is one standard error "
+        "over random systems; in the last column it is half the width of the interval.</p>"
     )
 
 
@@ -172,7 +173,7 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 def _row(claim: Claim) -> str:
     note = f"<small>{escape(claim.note)}</small>" if claim.note and claim.verdict != NOT_RUN else ""
-    erratum = f"<small class='erratum'>In print: {escape(claim.erratum)}</small>" if claim.erratum else ""
+    erratum = f"<small class='erratum'>Erratum: {escape(claim.erratum)}</small>" if claim.erratum else ""
     return (
         f"<tr id='{escape(claim.id)}'><td class='verdict {_css(claim.verdict)}'>{claim.verdict}</td>"
         f"<td>{escape(_sentence(claim.statement))} <span class='soft'>[{escape(claim.source)}]</span>{note}{erratum}</td>"

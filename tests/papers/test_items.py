@@ -5,9 +5,13 @@ The cheap ones run by default, all of them with `-m slow`.
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 import xarray as xr
 
+from tokenflock import papers
 from tokenflock.claims import NotRun
 from tokenflock.papers.items import find
 from tokenflock.papers.scale import QUICK
@@ -53,3 +57,14 @@ def test_an_item_holds(item, tmp_path):
 def test_ids_are_unique_over_everything():
     names = [item.name for item in find(())]
     assert len(set(names)) == len(names)
+
+
+def test_no_sentence_is_cut_off():
+    """Two strings on two lines are one only inside parentheses: a string that stands alone is a lost half of a sentence."""
+    folder = Path(papers.__file__).parent
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            body = getattr(node, "body", None)
+            for line in body[1:] if isinstance(body, list) else []:
+                lost = isinstance(line, ast.Expr) and isinstance(line.value, (ast.Constant, ast.JoinedStr))
+                assert not lost, f"{path.name}:{line.lineno}"

@@ -242,8 +242,8 @@ def _pair_claims(part: xr.DataTree) -> list[Claim]:
             "Lemma 6.4, (6.8)",
             float(safe.max()),
             at_most(1 + 1e-12),
-            erratum=f"(6.8) prints the exponent with e^β, while (6.7) gives e^{{2β}}. With e^β it is false: here 1 − α exceeds "
-            f"the printed bound by a factor of up to {over.max():.3f} (at t = {time[over.argmax()]:.0f}, n = 2, β = 6)",
+            erratum="(6.8) prints the exponent with e^β, while (6.7) gives e^{2β}. With e^β and the constant 1 − α(0) it is "
+            f"false: here 1 − α is up to {over.max():.3f} times as large (at t = {time[over.argmax()]:.0f}, n = 2, β = 6)",
         ),
         Claim(
             "spread",
@@ -252,7 +252,7 @@ def _pair_claims(part: xr.DataTree) -> list[Claim]:
             "(D.15)",
             float(part.spread),
             between(3.999, 4 + 1e-6),
-            erratum="printed with the constant 1: 1 − ⟨x_i, x_j⟩ ≤ 1 − α fails for two tokens at every time",
+            erratum="(D.15) prints the constant 1; 1 − ⟨x_i, x_j⟩ ≤ 1 − α fails for two tokens at every time",
         ),
     ]
 

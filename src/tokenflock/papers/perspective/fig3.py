@@ -27,7 +27,7 @@ from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, phase_grid
 from tokenflock.solvers import RK4, Layer
 from tokenflock.starts import Orthogonal, Uniform
-from tokenflock.theory import layer_crossing, layer_transition_curve, transition_curve
+from tokenflock.theory import crossing_time, layer_crossing, layer_transition_curve, transition_curve
 
 SOURCE = "Figure 3"
 N, DELTA, H, END = 32, 1e-3, 0.1, 30.0
@@ -135,7 +135,7 @@ def _grid(kind: xr.DataTree):
 def claims(data: xr.DataTree) -> list[Claim]:
     found = [_front_claim(data, "layer", 30.0), _limit_claim(data, "layer", 30.0), _onset_claim(data)]
     found += [_stray_claim(data, d) for d in DIMENSIONS[-2:]]
-    found += [_table_claim(data, d) for d in TABLE]
+    found += [_convention_claim(data), *(_table_claim(data, d) for d in TABLE)]
     for t in TIMES:
         found += [_curve_claim(data, t), _front_claim(data, "flow", t), _limit_claim(data, "flow", t)]
     return found
@@ -194,12 +194,27 @@ def _stray_claim(data: xr.DataTree, d: int) -> Claim:
     )  # fmt: skip
 
 
+def _convention_claim(data: xr.DataTree) -> Claim:
+    part = data["layer/d1024"].to_dataset()
+    beta, front = part.beta.values, front_in_time(part)
+    layers, flow = layer_crossing(beta, n=N, delta=DELTA, h=H) * H, crossing_time(beta, n=N, delta=DELTA)
+    reached = layers <= END
+    apart = [np.abs(front[reached] / expected[reached] - 1).mean() for expected in (layers, flow)]
+    return Claim(
+        "convention",
+        "for n = 32, d = 1024 the front of the layer map lies at the layer map's own recursion, not at the flow's curve: "
+        "ratio of its mean relative distances in time from the two",
+        "Figure 3", float(apart[0] / apart[1]), at_most(0.5),
+        note=f"{apart[0]:.1%} from the recursion, {apart[1]:.1%} from the flow",
+    )  # fmt: skip
+
+
 def _table_claim(data: xr.DataTree, d: int) -> Claim:
     return Claim(
         f"table-{d}",
         f"for n = 32, d = {d} the pair density of the layer map agrees at all 28 points (β = 0.5 to 9, t = 5 to 30) "
-        "with the reference table to four standard errors",
-        "Figure 3", surprise(data[f"layer/d{d}"].to_dataset(), d), at_most(4.0),
+        "with a table that was computed separately, to four standard errors",
+        "Figure 3; table computed separately", surprise(data[f"layer/d{d}"].to_dataset(), d), at_most(4.0),
         note=f"measured: the largest distance in standard errors of the difference; the table has {BATCH[d]} systems",
     )  # fmt: skip
 

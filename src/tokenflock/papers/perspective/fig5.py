@@ -8,7 +8,7 @@ beta <x_i, B x_j> and matrices drawn anew for each system (G, G_1, G_2 have inde
     (c) Q, K Ginibre, V from Q^T K:   B = G_1 G_2 / sqrt(d),   V = B^T / sqrt(d)
     (d) Q^T K Wigner, V from Q^T K:   B symmetric Gaussian,    V = B^T / sqrt(d)
 
-(V acts on columns here; the published code multiplies rows, hence the transpose.) The published file computes (a) with
+(V acts on columns here; the published code multiplies rows, hence the transpose.) The published code computes (a) with
 V = G G^T / sqrt(d), which is drawn beside. Fronts are where the pair density is 1/2, edges in beta where it is 0.9 at t = 30,
 both by linear interpolation. What is expected was read off the printed figure, to about 0.1 in beta and 1 in t; the intervals
 say so.
@@ -46,7 +46,7 @@ TITLES = {
     "b": r"(b) $Q^T\!K$ Wigner, $V\succeq 0$",
     "c": r"(c) $Q, K$ Ginibre, $V\propto K^T\!Q$",
     "d": r"(d) $Q^T\!K$ Wigner, $V\propto K^T\!Q$",
-    "file": r"(a) of the published file, $V=GG^T\!/\sqrt{d}$",
+    "file": r"(a) of the published code, $V=GG^T\!/\sqrt{d}$",
 }
 
 
@@ -71,7 +71,7 @@ def draw(data: xr.DataTree):
     ax = plot_map(data["file"].to_dataset(), title=False)
     ax.set_title(TITLES["file"])
     ax.set_ylim(top=9)
-    return {"four panels": figure, "published file": ax.get_figure()}
+    return {"four panels": figure, "published code": ax.get_figure()}
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
@@ -95,8 +95,8 @@ def _ginibre_claims(part: xr.Dataset, file: xr.Dataset) -> list[Claim]:
             _mean_front(part),
             between(6.5, 9.5),
             note="interval: reading the figure to 0.5",
-            erratum=f"The published file computes this panel with V = GGᵀ/√d, whose front lies at t = {_mean_front(file):.2f}; "
-            "the printed front fits a V of spectral radius near 1: an independent Ginibre G/√d (G₁G₂/d fits as well).",
+            erratum=f"The published code computes this panel with V = GGᵀ/√d, whose front lies at t = {_mean_front(file):.2f}. "
+            "The printed front needs a V of spectral radius near 1; we took an independent G/√d because it fits.",
         ),
         Claim(
             "a-flat",
@@ -108,7 +108,7 @@ def _ginibre_claims(part: xr.Dataset, file: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "a-file",
-            "with V = GGᵀ/√d, as in the published file, the front lies before t = 1 (mean over 0.1 ≤ β ≤ 9)",
+            "with V = GGᵀ/√d, as in the published code, the front lies before t = 1 (mean over 0.1 ≤ β ≤ 9)",
             "code of Figure 5 (a)",
             _mean_front(file),
             at_most(1.0),

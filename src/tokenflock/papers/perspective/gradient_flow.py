@@ -179,7 +179,7 @@ def _variation_claims(one: xr.Dataset) -> list[Claim]:
 
 def _flow_claims(flows: xr.Dataset) -> list[Claim]:
     said = {
-        "SA": ("sa", "dE/dt = ∫ |X|² Z dμ = (1/n) Σ |ẋ_i|² Z_i/n along SA", "Lemma 3.7, (3.15)"),
+        "SA": ("sa", "dE/dt = ∫ |X|² Z dμ = (1/n) Σ |ẋ_i|² Z_i/n along SA", "Lemma 3.7, (3.15) with δE = Z/β"),
         "USA": ("usa", "dE/dt = (1/n) Σ |ẋ_i|² along USA", "(3.6)"),
         "SA, V = -I": ("repulsive", "dE/dt = −(1/n) Σ |ẋ_i|² Z_i/n along SA with V = −I", "Lemma 3.7, section 9.1"),
         "SA, V = D": ("matrix", "(1/2β) ΣΣ e^{β⟨Dx_i, x_j⟩} grows at rate Σ Z_i |ẋ_i|² if V = QᵀK = D", "section 3.4"),

@@ -27,7 +27,7 @@ CHECKED = 40  # samples of each pair that the linear program decides too
 
 
 def compute(scale: Scale) -> xr.Dataset:
-    count = scale.pick(quick=4000, paper=40_000)
+    count = scale.pick(quick=10_000, paper=40_000)
     samples = _samples(count)
     share, differ = zip(*(_decided(samples[:, :n, :d]) for n, d in PAIRS))
     return xr.Dataset(

@@ -111,10 +111,9 @@ def _slope_claim(data: xr.Dataset) -> Claim:
         float(slope),
         monte_carlo(-0.5, spread, slack=0.02),
         error=float(spread),
-        note="the slack is for what is not linear in the initial inner products",
-        erratum="true as a limit, but its constants say nothing at any size that fits a computer: the probability "
-        f"1 − 2n²d^{{−1/64}} is {chance:.0f} at n = 32, d = {d}, and positive only for d > 10^{need:.0f}; the "
-        "factor c(β)^{nt} is e^{320 t}",
+        note="the slack is for what is not linear in the initial inner products; the theorem's own constants say nothing at "
+        f"any size that fits a computer: the probability 1 − 2n²d^{{−1/64}} is {chance:.0f} at n = 32, d = {d}, and positive "
+        f"only for d > 10^{need:.0f}, and c(β)^{{nt}} is e^{{320 t}}",
     )
 
 

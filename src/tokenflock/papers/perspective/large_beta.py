@@ -245,7 +245,8 @@ def _range_claims(data) -> list[Claim]:
             "threshold-half",
             f"(n−1) τ* = π/2, which the proof needs, holds at β = {saddle_threshold(n):.4f} for n = {n}, d = 2",
             "Theorem 5.1, Appendix B", float(half), near_relative(saddle_threshold(n), 1e-7),
-            erratum=f"after Problem 3 the paper says that β ≥ {printed} suffices; its proof needs β ≥ {half:.2f} for n = {n}",
+            erratum=f"After Problem 3, β ≥ {printed} is said to suffice. The proof as written needs β ≥ {half:.2f} for "
+            f"n = {n}; the value is right all the same, since β ≥ {full:.2f} puts the tokens in an open half circle.",
         ),
         Claim(
             "threshold-full",
@@ -264,7 +265,7 @@ def _saddle_claims(data) -> list[Claim]:
         Claim(
             "saddles",
             "each critical point on the circle but consensus is a strict saddle "
-            f"(n = 4, 5; 1 ≤ β ≤ {float(saddles.beta.max()):.2f}): "
+            f"(n = 4, 5; β = {', '.join(f'{one:.3g}' for one in np.unique(saddles.beta))}): "
             "the least of their largest eigenvalues under USA is at least e^{−β}; in units of e^{−β}",
             "Theorem 5.1", float((saddles.growth * np.exp(saddles.beta)).min()), between(1 - 1e-5, 2),
             note=f"{int(saddles.found.sum())} critical points from random angles; the most stable are two antipodal clusters, "

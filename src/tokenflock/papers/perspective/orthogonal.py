@@ -184,7 +184,7 @@ def _bound_claims(bound: xr.Dataset) -> list[Claim]:
             "(D.8)",
             float(np.maximum(pair.ratio, eight.ratio).where(late, drop=True).max()),
             at_most(1.0),
-            erratum=f"printed for all t ≥ 0; for n = 2, β = 0 it is false at t = 0, where the ratio is {early:.4f} "
+            erratum=f"(D.8) is printed for all t ≥ 0; for n = 2, β = 0 it is false at t = 0, where the ratio is {early:.4f} "
             "(it would say 1 ≤ ½e^{2/3} = 0.974)",
         ),
         Claim(

@@ -175,7 +175,7 @@ def _blunt_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
         float(strength - (2 * m - 1)),
         at_most(-1),
         note=f"m = {m} distinct inner products, a {strength}-design; that it is the least is found by the flow, not proved",
-        erratum="printed: every minimiser is a sharp configuration or the 600-cell. Cohn and Kumar prove the converse: those "
-        f"are minimisers. Five tokens on S² have a minimiser like any others; the least energy found is that of the triangular "
-        f"bipyramid, with m = {m} inner products and strength {strength} where {2 * m - 1} would be needed",
+        erratum="Theorem 9.2 prints that every minimiser is a sharp configuration or the 600-cell. Cohn and Kumar prove the "
+        "converse: those are minimisers. Five tokens on S² have a minimiser like any others; the least energy found is that of "
+        f"the triangular bipyramid, with m = {m} inner products and strength {strength} where {2 * m - 1} would be needed",
     )

@@ -171,8 +171,10 @@ def _rule_of_three(count: int) -> str:
 
 def _consensus_at_zero(zero: xr.Dataset, d: int) -> Claim:
     last = zero.consensus_distance.sel(d=d).isel(time=-1)
-    statement = f"at β = 0, n = {N} uniform tokens in d = {d} meet: share of {len(last)} starts with all cosines above 1 − "
-    "1e-6 at t = 40"
+    statement = (
+        f"at β = 0, n = {N} uniform tokens in d = {d} meet: share of {len(last)} starts with all cosines above 1 − 1e-6 "
+        "at t = 40"
+    )
     share = float((last < CONSENSUS).mean())
     note = f"largest distance left {float(last.max()):.1e}; {_rule_of_three(len(last))}"
     return Claim(f"zero-{d}", statement, "Theorem 4.1", share, between(1, 1), note=note)
@@ -197,8 +199,8 @@ def _saddle_claims(saddles: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "pole",
-            f"the other critical points, all x_i = ±x_1, are strict saddles: largest eigenvalue with one of {n} tokens "
-            "opposite, which is 2",
+            f"a critical point of the other kind, all x_i = ±x_1, is a strict saddle: largest eigenvalue with one of {n} "
+            "tokens opposite, which is 2",
             "Theorem 4.1, Lemma A.2", float(saddles.pole.min()), near(2, 1e-9),
         ),
     ]  # fmt: skip
@@ -210,8 +212,10 @@ def _first_order(perturbed: xr.Dataset) -> list[Claim]:
     for law in perturbed.law.values:
         slope = np.polyfit(np.log(BETAS), np.log(sup.sel(law=law).values), 1)[0]
         growth = float((perturbed.gap.sel(law=law) / perturbed.beta * np.exp(-3 * perturbed.time)).max())
-        statement = f"sup over t ≤ 3 of |x^β − x^0| is of first order in β for {law} (n = 12, d = 3, β = 0.1, 0.01, 0.001): "
-        "slope in log-log"
+        statement = (
+            f"sup over t ≤ 3 of |x^β − x^0| is of first order in β for {law} (n = 12, d = 3, β = 0.1, 0.01, 0.001): "
+            "slope in log-log"
+        )
         note = f"|x^β − x^0| ≤ C β e^{{3t}} with C = {growth:.3f} here"
         found.append(Claim(f"first-order-{law.lower()}", statement, "Theorem 4.2", float(slope), near(1, 0.05), note=note))
     return found
