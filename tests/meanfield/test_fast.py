@@ -78,6 +78,7 @@ def test_simulate_runs_on_fast_sums():
     np.testing.assert_allclose(fast.energy, slow.energy, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_tokens_on_the_circle_have_nearly_the_energy_of_the_uniform_measure():
     run = flock.simulate(Fast(SelfAttention(4.0)), Uniform(n=100_000, d=2), t=0.1, frames=2, observe=[FlowEnergy()])
     assert float(run.flow_energy[0]) == pytest.approx(uniform_energy(4.0, 2), rel=1e-3)

@@ -1,4 +1,4 @@
-"""Spheres on which the particles of a picture share one colour."""
+"""Spheres on which the tokens of a picture share one colour."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VIEW = {"azimuth": -60, "elevation": 20}  # e_1 to the right, e_2 behind, e_3 ab
 
 
 def ball(ax, x: np.ndarray, title: str, delta: float = 0.0) -> None:
-    """Particles x (n, 3), the far ones faint; those whose cosine is at least 1 - delta are one disc."""
+    """Tokens x (n, 3), the far ones faint; those whose cosine is at least 1 - delta are one disc."""
     frame = xr.Dataset({"x": (("time", "particle", "coord"), x[None])}, coords={"time": [0.0]})
     sphere(frame, ax=ax, delta=delta, **VIEW)
     with look(ax) as theme:

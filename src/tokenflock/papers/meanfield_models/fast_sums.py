@@ -20,7 +20,7 @@ from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.precision import cast, precision
 
-SOURCE = "Section 7, Bessel series"
+SOURCE = "arXiv 2312.10794, Section 7: Bessel series"
 BETAS = (1.0, 100.0)
 LAWS = {"SA": SelfAttention, "USA": Unnormalised}
 STARTS = {"everywhere": 0.0, "gathered": 5.0}
@@ -128,7 +128,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
         Claim(
             f"{what}-{d}",
             f"{'circle' if d == 2 else 'S²'}: the {what} of {n} weighted tokens by the series is that of the direct sum "
-            "(SA and USA, β = 1 and 100, spread and gathered; greatest relative difference)",
+            "(self-attention, SA, and unnormalised, USA; β = 1 and 100; spread and gathered; greatest relative difference)",
             SOURCE, float(agreement[what].sel(d=d).max()), at_most(1e-10), note=f"order of the series: {chosen}",
         )
         for d in (2, 3)
@@ -141,7 +141,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
             SOURCE,
             float((order.off / order.tolerance).max()),
             at_most(10),
-            note=f"orders {int(order.order.min())} to {int(order.order.max())}; rounding of 1e-14 counts in",
+            note=f"orders {int(order.order.min())} to {int(order.order.max())}; rounding of 10⁻¹⁴ counts in",
         )
     )
     found += [

@@ -1,10 +1,10 @@
 """Maximisers for D with a positive largest eigenvalue: one cluster in the top eigenspace.
 
-As published: 30 single particles on S^2, each alone, climb E = e^{x.Dx} by 500 layers x <- normalize(x + h e^{x.Dx} D x) with
+As published: 30 single tokens on S^2, each alone, climb E = e^{x.Dx} by 500 layers x <- normalize(x + h e^{x.Dx} D x) with
 h = 0.1, for D = I and D = diag(1, 3, 4). Stationary points: the library's field (with and without the partition function) at
 eigenvectors, at random points, and at two opposite masses p and 1 - p, against the field in closed form. Maximisers: 50
-particles climb through 1000 layers for D = diag(0.5, 0.9, 1) and for diag(1, 1, 0.8), whose top eigenspace is a plane; and the
-energy of random weighted measures of 8 particles, clustered about the top eigenvector of random matrices, is compared with its
+tokens climb through 1000 layers for D = diag(0.5, 0.9, 1) and for diag(1, 1, 0.8), whose top eigenspace is a plane; and the
+energy of random weighted measures of 8 tokens, clustered about the top eigenvector of random matrices, is compared with its
 bound.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, between
+from tokenflock.claims import Claim, between, near
 from tokenflock.dynamics import Burger
 from tokenflock.observables import FlowEnergy
 from tokenflock.papers.meanfield_models._anisotropic import energy, speed
@@ -41,7 +41,7 @@ def compute(scale: Scale) -> xr.DataTree:
 
 
 def _alone(D: np.ndarray) -> xr.Dataset:
-    """Runs of one particle, put side by side."""
+    """Runs of one token, put side by side."""
     one = {"t": END, "times": TIMES, "solver": Layer(h=0.1)}
     runs = [simulate(Burger(D=D), Uniform(n=1, d=3), seed=seed, **one) for seed in range(RUNS)]
     x = np.concatenate([run.x.values for run in runs], axis=1)
@@ -52,17 +52,30 @@ def _rest() -> xr.Dataset:
     """Greatest speeds where a measure is stationary; elsewhere the greatest distance from the field in closed form."""
     random, D, p = np.random.default_rng(1), ALONE["distinct"], 0.3
     names = ("point", "pair", "balanced", "unbalanced")
-    found = {"speed": [], "off": []}
+    found = {"speed": [], "off": [], "lopsided": []}
     diagonal = np.array([1.0, 1.0, 0.0]) / np.sqrt(2)
     for normalised in (False, True):
         at_rest = [_pair_speed(D, z, p, normalised) for z in np.eye(3)]
         points = [speed(D, z[None], np.ones(1), normalised) for z in np.eye(3)]
         balanced, unbalanced = (_pair_speed(SADDLE, diagonal, mass, normalised) for mass in (0.5, p))
         found["speed"].append([np.max(one) for one in (points, at_rest, balanced, unbalanced)])
+        found["lopsided"].append(_pair_speed(SADDLE, _lopsided(p), p, normalised))
         z = random.normal(size=(20, 3))
         found["off"].append(max(_off(D, one / np.linalg.norm(one), p, normalised) for one in z))
-    return xr.Dataset({"speed": (("law", "measure"), found["speed"]), "off": ("law", found["off"])},
-                      coords={"law": ["unnormalised", "normalised"], "measure": list(names)})  # fmt: skip
+    return xr.Dataset(
+        {
+            "speed": (("law", "measure"), found["speed"]),
+            "off": ("law", found["off"]),
+            "lopsided": (("law", "side"), found["lopsided"]),
+        },
+        coords={"law": ["unnormalised", "normalised"], "measure": list(names), "side": ["z", "-z"]},
+    )
+
+
+def _lopsided(p: float) -> np.ndarray:
+    """The z at which z.Dz = ln((1 - p) / p) / 2 for D = diag(1, -1, 0): masses p at z and 1 - p at -z move at -z only."""
+    angle = np.arccos(np.log((1 - p) / p) / 2) / 2
+    return np.array([np.cos(angle), np.sin(angle), 0.0])
 
 
 def _pair_speed(D: np.ndarray, z: np.ndarray, p: float, normalised: bool) -> np.ndarray:
@@ -81,7 +94,7 @@ def _off(D: np.ndarray, z: np.ndarray, p: float, normalised: bool) -> float:
 
 
 def _many(D: np.ndarray, count: int) -> xr.Dataset:
-    """Where 50 particles end: their energies and how far they are from each other and from the top eigenspace."""
+    """Where 50 tokens end: their energies and how far they are from each other and from the top eigenspace."""
     one = {"t": 2 * END, "times": [2 * END], "solver": Layer(h=0.1), "observe": [FlowEnergy()]}
     runs = [simulate(Burger(D=D), Uniform(n=50, d=3), seed=seed, **one).isel(time=-1) for seed in range(count)]
     x = np.stack([run.x.values for run in runs])
@@ -105,7 +118,7 @@ def _bound(count: int) -> xr.Dataset:
 def draw(data: xr.DataTree):
     figure, (left, right) = panels(1, 2, size=(3.2, 3.4))
     still, moved = (data[f"alone/{name}"].to_dataset() for name in ALONE)
-    below = "30 single particles after 500 layers"
+    below = "30 single tokens after 500 layers"
     ball(left, still.x.values[-1], f"$D=I$: every point is a maximiser\n{below}")
     sphere(moved, ax=right, tail=len(TIMES), **VIEW)
     right.set_title(r"$D=\mathrm{diag}(1,3,4)$: only $\pm e_3$" + f"\n{below}, and their paths")
@@ -124,12 +137,13 @@ def claims(data: xr.DataTree) -> list[Claim]:
 def _alone_claims(alone: xr.DataTree) -> list[Claim]:
     still, moved = alone["identity"].x.values, alone["distinct"].x.values
     return [
-        Claim("identity", "D = I, N = 1, d = 3: a particle stays where it is (greatest distance moved in 500 layers of h = "
-              "0.1; 30 runs)", "Figure 1; stationary points", float(np.abs(still[-1] - still[0]).max()), between(0, 1e-13)),
-        Claim("distinct", "D = diag(1, 3, 4), N = 1: every particle ends in ±e_3, the top eigenvector (greatest 1 − |x_3|; "
+        Claim("identity", "D = I, N = 1, d = 3: a token stays where it is (largest change of a coordinate between the first "
+              "frame and the last, after 500 layers of h = 0.1; 30 runs)", "Figure 1; stationary points",
+              float(np.abs(still[-1] - still[0]).max()), between(0, 1e-13)),
+        Claim("distinct", "D = diag(1, 3, 4), N = 1: every token ends in ±e_3, the top eigenvector (greatest 1 − |x_3|; "
               "30 runs)", "Figure 1; maximisers, positive case", float((1 - np.abs(moved[-1, :, 2])).max()), between(0, 1e-13),
               note=f"the largest 1 − |x_3| at the start is {float((1 - np.abs(moved[0, :, 2])).max()):.2f}"),
-        Claim("side", "D = diag(1, 3, 4), N = 1: a particle ends at the pole of its own hemisphere (runs that changed sides)",
+        Claim("side", "D = diag(1, 3, 4), N = 1: a token ends at the pole of its own hemisphere (runs that changed sides)",
               "Figure 1", float(np.sum(moved[0, :, 2] * moved[-1, :, 2] < 0)), between(0, 0)),
     ]  # fmt: skip
 
@@ -137,6 +151,9 @@ def _alone_claims(alone: xr.DataTree) -> list[Claim]:
 def _rest_claims(rest: xr.Dataset) -> list[Claim]:
     where = "Stationary points, one and two points"
     still = rest.speed.sel(measure=["point", "pair", "balanced"])
+    at, opposite = rest.lopsided.values.T
+    c = np.log(7 / 3) / 2
+    moving = np.sqrt(1 - c**2) * (0.7 * np.exp(c) - 0.3 * np.exp(-c))
     return [
         Claim("stationary", "δ_z and pδ_z + (1−p)δ_{−z} are at rest if z is an eigenvector of D, and ½δ_z + ½δ_{−z} also if "
               "z·Dz = 0 (greatest speed; D = diag(1, 3, 4) with p = 0.3, D = diag(1, −1, 0) with z = (e_1 + e_2)/√2)", where,
@@ -144,10 +161,16 @@ def _rest_claims(rest: xr.Dataset) -> list[Claim]:
         Claim("unbalanced", "at z·Dz = 0 unequal masses are not at rest: for D = diag(1, −1, 0), z = (e_1 + e_2)/√2, p = 0.3 "
               "the speed is |2p − 1|", where, float(rest.speed.sel(measure="unbalanced").mean()),
               between(0.4 - 1e-12, 0.4 + 1e-12)),
-        Claim("only", "elsewhere the speed at z is |P_z Dz| times e^{c} (one point) or |p e^{c} − (1−p) e^{−c}| (two), c = "
-              "z·Dz, which vanishes in no other case (greatest relative difference from the law; 20 random z)", where,
-              float(rest.off.max()), between(0, 1e-10), note="with the partition function: the same over the partition "
-              "function"),
+        Claim("only", "at any z the speed of δ_z is |P_z Dz| e^{c}, c = z·Dz; that of pδ_z + (1−p)δ_{−z} is |P_z Dz| |p e^{c} "
+              "− (1−p) e^{−c}| at z, and with p and 1−p exchanged at −z: these two vanish together only if z is an "
+              "eigenvector, or c = 0 and p = ½ (greatest relative difference of the law from these formulas; 20 random z, "
+              "D = diag(1, 3, 4), p = 0.3)", where, float(rest.off.max()), between(0, 1e-10),
+              note="with the partition function: the same over the partition function"),
+        Claim("lopsided", "one of the two can rest alone: for D = diag(1, −1, 0), p = 0.3 and z with z·Dz = ½ ln((1−p)/p) the "
+              "speed at z vanishes though z is no eigenvector", where, float(at.max()), between(0, 1e-14),
+              note="both with and without the partition function"),
+        Claim("lopsided-other", "there the speed at −z is |P_z Dz| ((1−p) e^{c} − p e^{−c}), c = ½ ln((1−p)/p), without the "
+              f"partition function: {moving:.6f}", where, float(opposite[0]), near(moving, 1e-12)),
     ]  # fmt: skip
 
 
@@ -155,11 +178,11 @@ def _many_claims(data: xr.DataTree) -> list[Claim]:
     simple, double, ratio = data["many/simple"], data["many/double"], data["bound"].ratio.values
     rise = np.abs(np.concatenate([simple.energy.values, double.energy.values]) / np.e - 1).max()
     return [
-        Claim("most", "N = 50 particles climb to E = e^{λ_max} for D = diag(0.5, 0.9, 1) and diag(1, 1, 0.8) (greatest "
+        Claim("most", "N = 50 tokens climb to E = e^{λ_max} for D = diag(0.5, 0.9, 1) and diag(1, 1, 0.8) (greatest "
               f"relative difference, {2 * simple.energy.size} runs)", "Maximisers, positive case", float(rise),
               between(0, 1e-12), note="λ_2/λ_1 = 0.9 > tanh 1 or a double eigenvalue: there is no trap of two clusters here "
               "(see Figure 2)"),
-        Claim("eigenspace", "there all particles lie in the top eigenspace (greatest coordinate outside it)",
+        Claim("eigenspace", "there all tokens lie in the top eigenspace (greatest coordinate outside it)",
               "Maximisers, positive case", float(max(simple.outside.max(), double.outside.max())), between(0, 1e-6)),
         Claim("bound", f"no measure has E > e^{{λ_max}} where λ_max ≥ |λ_min|: greatest E/e^{{λ_max}} of {len(ratio)} random "
               "weighted measures and matrices, d = 3", "Maximisers, positive case", float(ratio.max()), between(0.95, 1)),

@@ -1,10 +1,10 @@
 """Minimisers on the sphere for four matrices: uniform, near two poles, two poles, a great circle.
 
-N = 400 particles descend E for D = I, diag(1, 1/4, 1), diag(1, 0, 1), diag(0, 0, 1). First by the published explicit steps x <-
-normalize(x - h A x) with h = 0.1, 0.5, 0.75, 0.75 from uniform particles (20,000 steps at paper scale, 3000 at quick scale);
-the films show their first 1000 (100 particles at quick scale). Then by the quasi-Newton optimiser of particles, with its
+N = 400 tokens descend E for D = I, diag(1, 1/4, 1), diag(1, 0, 1), diag(0, 0, 1). First by the published explicit steps x <-
+normalize(x - h A x) with h = 0.1, 0.5, 0.75, 0.75 from uniform tokens (20,000 steps at paper scale, 3000 at quick scale);
+the films show their first 1000 (100 tokens at quick scale). Then by the quasi-Newton optimiser of tokens, with its
 certificate: where D >= 0, E is convex in the measure, and no measure has an energy below E - 2 gap. For diag(1, 1/4, 1) the
-least energy is also found by mirror descent on densities on a grid of S^2. Where D has a kernel, particles approach it like
+least energy is also found by mirror descent on densities on a grid of S^2. Where D has a kernel, tokens approach it like
 1/t: with u the part outside the kernel and M = mean of u u^T, the flow is dM/dt = -2 M^2 in the end.
 """
 
@@ -45,7 +45,7 @@ def compute(scale: Scale) -> xr.DataTree:
 
 
 def _steps(D: np.ndarray, h: float, count: int, n: int = N) -> xr.Dataset:
-    """Frames that lie close together at first, when particles are fast; and one after 1500 and 3000 steps of a longer run."""
+    """Frames that lie close together at first, when tokens are fast; and one after 1500 and 3000 steps of a longer run."""
     kept = np.unique(np.round(np.append(np.geomspace(1, count, 60), np.minimum([0, CHECK / 2, CHECK], count))))
     return simulate(
         Burger(D=D, ascend=False),
@@ -114,15 +114,15 @@ def _optimum_claims(data: xr.DataTree) -> list[Claim]:
     outside = max(1 - _second(best["poles"].x)[1], _second(best["great circle"].x)[2])
     where = "Figure 3; minimisers"
     return [
-        Claim("uniform", "D = I, d = 3: the least energy of N = 400 particles is that of the uniform measure, sinh 1 = "
+        Claim("uniform", "D = I, d = 3: the least energy of N = 400 tokens is that of the uniform measure, sinh 1 = "
               f"{least:.10f} (excess)", where, float(best["uniform"].energy) - least, between(-1e-13, 1e-7)),
         Claim("isotropic", "there the second moments are those of the uniform measure, I/3 (greatest difference)", where,
               float(np.abs(flat.T @ flat / N - np.eye(3) / 3).max()), at_most(1e-5)),
         Claim("kernel", "D ≽ 0 with a kernel, diag(1, 0, 1) and diag(0, 0, 1): min E = 1 (greatest excess of N = 400 "
-              "particles)", where, float(kernel), between(-1e-13, 1e-11)),
-        Claim("carried", "there the particles lie in ker D: at ±e_2, and on the great circle x_3 = 0 (greatest mean square "
+              "tokens)", where, float(kernel), between(-1e-13, 1e-11)),
+        Claim("carried", "there the tokens lie in ker D: at ±e_2, and on the great circle x_3 = 0 (greatest mean square "
               "of what lies outside)", where, float(outside), between(0, 1e-5)),
-        Claim("certificate", "for all four D no measure whatever has an energy further below that of the particles (greatest "
+        Claim("certificate", "for all four D no measure has an energy below that of the tokens by more than 10⁻⁵ (greatest "
               "2 gap)", where, 2 * max(float(one.gap) for one in best.values()), between(0, 1e-5), note="E is convex for D ≽ "
               "0: 2 (E − min V) bounds what is missing, V(x) = ∫e^{x·Dy}dμ(y)"),
     ]  # fmt: skip
@@ -133,11 +133,11 @@ def _density_claims(data: xr.DataTree) -> list[Claim]:
     found, expected = _second(best.x)[1], float(density.second[1])
     where = "Figure 3; minimisers"
     return [
-        Claim("near-poles", "D = diag(1, ¼, 1): N = 400 particles of least energy gather near ±e_2, with mean x_2² = 0.890",
+        Claim("near-poles", "D = diag(1, ¼, 1): N = 400 tokens of least energy gather near ±e_2, with mean x_2² = 0.890",
               where, float(found), near(0.890, 5e-4), note=f"mirror descent on densities: {expected:.6f}"),
-        Claim("near-poles-energy", "D = diag(1, ¼, 1): the least energy of N = 400 particles is 1.02795", where,
+        Claim("near-poles-energy", "D = diag(1, ¼, 1): the least energy of N = 400 tokens is 1.02795", where,
               float(best.energy), near(1.02795, 5e-6), note=f"mirror descent on densities: {float(density.energy):.9f}"),
-        Claim("two-methods", "D = diag(1, ¼, 1): particles (quasi-Newton) and densities (mirror descent on a grid of S²) "
+        Claim("two-methods", "D = diag(1, ¼, 1): tokens (quasi-Newton) and densities (mirror descent on a grid of S²) "
               "find the same least energy (difference)", where, float(best.energy - density.energy), between(-1e-8, 1e-7)),
     ]  # fmt: skip
 
@@ -159,7 +159,7 @@ def _step_claims(data: xr.DataTree) -> list[Claim]:
             Claim(f"pace-{name.split()[-1]}", f"D = diag{_text(name)}: the mean square m of what lies outside ker D decays "
                   f"like 1/{'t' if pace == 1 else '(2t)'}: d(1/m)/dt between steps {CHECK // 2} and {CHECK} is just below "
                   f"{pace:g}", where, float(np.diff(1 / away)[0] / np.diff(t)[0]), between(0.9 * pace, pace),
-                  note=f"m = {away[-1]:.2e}, E − 1 = {float(run.flow_energy[-1]) - 1:.2e} at step {CHECK}; particles that "
+                  note=f"m = {away[-1]:.2e}, E − 1 = {float(run.flow_energy[-1]) - 1:.2e} at step {CHECK}; tokens that "
                   "began far from ker D are late, and the limit is met from below"),
             Claim(f"quartic-{name.split()[-1]}", f"D = diag{_text(name)}: there E − 1 = m²{'/4' if pace == 1 else '/2'} in "
                   f"the end (ratio of the two at step {CHECK})", where,

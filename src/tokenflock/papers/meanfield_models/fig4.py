@@ -1,7 +1,7 @@
-"""Four repelling particles: tanh(d1 a^2)/tanh(d2 b^2) = d2/d1, and the step that breaks it.
+"""Four repelling tokens: tanh(d1 a^2)/tanh(d2 b^2) = d2/d1, and the step that breaks it.
 
-N = 4 particles at the angles pi/4 + k pi/2 descend E for D = diag(1, d2); by symmetry they stay at (+-a, +-b). They follow the
-flow (adaptive solver, tolerance 1e-12, t = 60), the particle optimiser, and the published explicit steps
+N = 4 tokens at the angles pi/4 + k pi/2 descend E for D = diag(1, d2); by symmetry they stay at (+-a, +-b). They follow the
+flow (adaptive solver, tolerance 1e-12, t = 60), the token optimiser, and the published explicit steps
 x <- normalize(x - h A x): 10,000 of them with h = 0.05 and with h = 0.0005, for d2 = 0.5, 1, 2, ..., 10.
 """
 
@@ -37,7 +37,7 @@ def compute(scale: Scale) -> xr.Dataset:
 
 
 def _end(method: str, D: np.ndarray) -> np.ndarray:
-    """Where the four particles come to rest, (4, 2)."""
+    """Where the four tokens come to rest, (4, 2)."""
     if method == "optimiser":
         return optimal_tokens(D, start=START).x.values
     law = Burger(D=D, ascend=False)
@@ -57,7 +57,7 @@ def draw(data: xr.Dataset):
                       markerfacecolor="none" if mark == "s" else None, label=_name(name))  # fmt: skip
         left.set(xlabel="$d_2$", ylabel=r"$\tanh(d_1a^2)\,/\,\tanh(d_2b^2)$", xlim=(0, 10.5), ylim=(-0.5, 11))
         left.legend(loc="upper left")
-        left.set_title(r"Four particles $(\pm a,\pm b)$, $D=\mathrm{diag}(1,d_2)$")
+        left.set_title(r"Four tokens $(\pm a,\pm b)$, $D=\mathrm{diag}(1,d_2)$")
     with look(right) as theme:
         for k, name in enumerate(METHODS):
             off = np.abs(data.share.sel(by=name) - four_particle_share(1.0, data.d2.values))
@@ -83,20 +83,20 @@ def claims(data: xr.Dataset) -> list[Claim]:
     off = np.abs(data.ratio / data.d2 - 1)
     coarse, fine = off.sel(by="h = 0.05"), off.sel(by="h = 0.0005")
     exact = np.abs(data.share - four_particle_share(1.0, data.d2.values)[:, None])
-    where = "Figure 4; four particles"
+    where = "Figure 4; four tokens"
     found = [
-        Claim(name, f"four particles at (±a, ±b), D = diag(1, d2): tanh(a²)/tanh(d2 b²) = d2 by the {name} (greatest "
-              f"relative difference, {data.sizes['d2']} values d2 = 0.5 to 10)", where, float(off.sel(by=name).max()),
+        Claim(name, f"four tokens at (±a, ±b), D = diag(1, d_2): tanh(a²)/tanh(d_2 b²) = d_2 by the {name} (greatest "
+              f"relative difference, {data.sizes['d2']} values d_2 = 0.5 to 10)", where, float(off.sel(by=name).max()),
               between(0, 1e-8), note=f"greatest error of a²: {float(exact.sel(by=name).max()):.1e}")
         for name in ("flow", "optimiser")
     ]  # fmt: skip
     found += [
-        Claim("fine", "10,000 explicit steps of h = 0.0005 give the ratio to 2e-4 for d2 = 1, 2, …, 10 (greatest relative "
-              "difference)", where, float(fine.where(data.d2 >= 1).max()), at_most(2e-4), note="at d2 = 0.5 the time t = 5 "
+        Claim("fine", "10,000 explicit steps of h = 0.0005 give the ratio to 2·10⁻⁴ for d_2 = 1, 2, …, 10 (greatest relative "
+              "difference)", where, float(fine.where(data.d2 >= 1).max()), at_most(2e-4), note="at d_2 = 0.5 the time t = 5 "
               f"is too short for rest: the ratio is {float(data.ratio.sel(by='h = 0.0005')[0]):.4f}"),
-        Claim("coarse", "10,000 explicit steps of h = 0.05 give the ratio to 1e-8 for d2 ≤ 5 (greatest relative difference)",
+        Claim("coarse", "10,000 explicit steps of h = 0.05 give the ratio to 10⁻⁸ for d_2 ≤ 5 (greatest relative difference)",
               where, float(coarse.where(data.d2 <= 5).max()), between(0, 1e-8)),
-        Claim("broken", "with h = 0.05 the particles collapse onto ±e_2 for d2 ≥ 6: the greatest ratio tanh(a²)/tanh(d2 b²) "
+        Claim("broken", "with h = 0.05 the tokens collapse onto ±e_2 for d_2 ≥ 6: the greatest ratio tanh(a²)/tanh(d_2 b²) "
               "there", where, float(data.ratio.sel(by="h = 0.05").where(data.d2 >= 6).max()), between(0, 1e-6),
               note="an artefact of the step: the flow and the optimiser find a² > 0.97 there"),
     ]  # fmt: skip

@@ -1,10 +1,10 @@
 """Maximisers for negative semidefinite D: two opposite clusters.
 
-As published: N = 100 uniform particles on S^2 climb E by 500 layers of h = 0.1, for D = -I (6 runs), D = -diag(1, 3, 4)
+As published: N = 100 uniform tokens on S^2 climb E by 500 layers of h = 0.1, for D = -I (6 runs), D = -diag(1, 3, 4)
 (100 runs; 12 at quick scale) and D = diag(-1, 0, 0) (10 runs). For D = -I an ensemble of more runs gives the law of the masses,
 from the length |2p - 1| of the mean. Stability: the Hessian, from the derivative of the library's field, at masses p, 1 - p at
 opposite points, each cut in two halves that may part; the ends of the stable range are its zeros in p. The bound cosh c is
-compared with the energy of random weighted measures of 8 particles for random D.
+compared with the energy of random weighted measures of 8 tokens for random D.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ def draw(data: xr.DataTree):
 
 
 def _pair(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(mass, place) of the cluster of the first particle, for each run."""
+    """(mass, place) of the cluster of the first token, for each run."""
     first = x[:, :1]
     side = np.sign(np.sum(x * first, axis=-1))
     return (side > 0).mean(axis=1), first[:, 0]
 
 
 def spread(x: np.ndarray) -> float:
-    """Greatest 1 - |<x_i, x_1>| over particles and runs: zero for opposite clusters."""
+    """Greatest 1 - |<x_i, x_1>| over tokens and runs: zero for opposite clusters."""
     return float((1 - np.abs(np.sum(x * x[:, :1], axis=-1))).max())
 
 
@@ -145,11 +145,12 @@ def _mass_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
     low, high = 1 / (1 + np.e**2), np.e**2 / (1 + np.e**2)
     where = "Figure 6; maximisers, negative case"
     return [
-        Claim("masses", "D = −I, N = 100: the larger cluster has few more than half of the particles (greatest over "
+        Claim("masses", "D = −I, N = 100: the larger cluster has at most 58 of the tokens (greatest number over "
               f"{len(larger)} runs)", where, float(larger.max()), between(50, 58),
-              note=f"the 6 runs of the figure: {np.round(N * few).astype(int)}"),
-        Claim("unequal", "D = −I, N = 100: exactly equal masses are the exception (share of runs with 50 and 50)", where,
-              float((excess < 0.005).mean()), between(0.02, 0.5), error=float((excess < 0.005).std() / np.sqrt(len(excess)))),
+              note=f"in our {len(few)} runs drawn here one cluster has {', '.join(map(str, np.round(N * few).astype(int)))}"),
+        Claim("unequal", "D = −I, N = 100: exactly equal masses occur in a minority of runs (share of runs with 50 and 50)",
+              where, float((excess < 0.005).mean()), between(0.02, 0.5),
+              error=float((excess < 0.005).std() / np.sqrt(len(excess)))),
         *(Claim(f"stable-{name}", f"D = −I: a pair of masses p, 1 − p is stable for 1/(1+e²) < p < e²/(1+e²); the {name} end "
                 f"is {exact:.10f}", where, float(end), near(exact, 1e-9))
           for name, exact, end in zip(("lower", "upper"), (low, high), data["stability"].end.values)),

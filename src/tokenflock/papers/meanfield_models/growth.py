@@ -20,7 +20,7 @@ from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.theory import growth_rate, mode_switch
 
-SOURCE = "Continuity equation, modes of the uniform measure"
+SOURCE = "arXiv 2410.23228: growth of modes"
 SIZE, KAPPA = 1e-5, 3.0
 PLACES = ((2, 4.0), (3, 4.0), (8, 9.0))  # d, beta
 LAWS = ("SA", "USA", "Sinkhorn", "USA with noise")
@@ -112,14 +112,20 @@ def _growth_claim(data: xr.Dataset, law: str) -> Claim:
         "Sinkhorn": "k(k+d−2) r_k/(β(1 + r_k)), r_k = λ_k/λ_0",
         "USA with noise": f"k(k+d−2) (λ_k/β − 1/κ), κ = {KAPPA:g}",
     }[law]
+    long = {"SA": "self-attention (SA)", "USA": "unnormalised self-attention (USA)", "Sinkhorn": "Sinkhorn attention"}
+    source = {
+        "SA": "derived; cf. arXiv 2410.23228",
+        "Sinkhorn": "derived; cf. arXiv 2110.11773",
+        "USA with noise": "derived; cf. arXiv 2510.20094",
+    }.get(law, SOURCE)
     return Claim(
         law.lower().replace(" ", "-"),
-        f"{law}: a ripple of degree k of the uniform measure grows at the rate {formula} (k = 1 to 4; d = 2 and 3 at β = 4, "
-        "d = 8 at β = 9): greatest relative error of the growth factor",
-        SOURCE,
+        f"{long.get(law, law)}: a ripple of degree k of the uniform measure grows at the rate {formula} (k = 1 to 4; "
+        "d = 2 and 3 at β = 4, d = 8 at β = 9): greatest relative error of the growth factor",
+        source,
         float(abs(off).max()),
         at_most(1e-7),
-        note=f"while the fastest grows e-fold; rates from {rates.min():.4g} to {rates.max():.4g}",
+        note="while the fastest grows e-fold; " + f"rates from {rates.min():.4g} to {rates.max():.4g}".replace("-", "−"),
     )
 
 
@@ -128,10 +134,10 @@ def _switch_claims(data: xr.Dataset) -> list[Claim]:
         Claim(
             f"switch-{int(d)}",
             f"at β = {float(beta):.10g} (d = {int(d)}, SA) ripples of degrees 2 and 3 grow equally fast: difference of rates",
-            SOURCE,
+            "derived; cf. arXiv 2410.23228",
             float(two - three),
             near(0, 1e-7),
-            note=f"both grow at {float(two):.8f}; below it two clusters come first, above it three",
+            note=f"both grow at {float(two):.8f}; the fastest degree is 2 just below this β, 3 just above",
         )
         for d, beta, (two, three) in zip(data.switch_d.values, data.switch_beta.values, data.tied.values)
     ]

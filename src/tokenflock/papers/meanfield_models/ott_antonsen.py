@@ -18,7 +18,7 @@ from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.theory import poisson_density, poisson_order
 
-SOURCE = "Mean field at β = 0"
+SOURCE = "Ott and Antonsen 2008: beta = 0"
 R0, T, POINTS = 0.3, 3.0, 384
 LAWS = {"SA": SelfAttention(beta=0.0), "USA": Unnormalised(beta=0.0), "SA, β = 1": SelfAttention(beta=1.0)}
 
@@ -70,8 +70,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "order",
-            f"SA and USA from a Poisson kernel {setting}: the order parameter is r(t) = r_0/√(r_0² + (1 − r_0²) e^{{−t}}) "
-            "(greatest difference)",
+            f"self-attention (SA) and unnormalised (USA) from a Poisson kernel {setting}: the order parameter "
+            "is r(t) = r_0/√(r_0² + (1 − r_0²) e^{−t}) (greatest difference)",
             SOURCE, float(abs(exact.sel(k=1) - r).max()), at_most(1e-8),
             note=f"r({T:g}) = {float(exact.sel(law='SA', k=1)[-1]):.10f}",
         ),

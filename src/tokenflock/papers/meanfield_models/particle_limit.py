@@ -21,7 +21,7 @@ from tokenflock.plots import cloud, look, panels
 from tokenflock.starts import Given
 from tokenflock.trajectory import simulate
 
-SOURCE = "Remark 3.3 of arXiv 2312.10794"
+SOURCE = "arXiv 2312.10794, Remark 3.3"
 BETA, START = 2.0, VonMises(kappa=1.5, mean=np.pi)
 TIMES = (0.0, 1.0)
 SIZES = (64, 128, 256, 512, 1024)
@@ -29,7 +29,7 @@ FINE = 16384
 
 
 def compute(scale: Scale) -> xr.Dataset:
-    repeats = scale.pick(quick=12, paper=200)
+    repeats = scale.pick(quick=36, paper=200)
     law = SelfAttention(beta=BETA)
     limit = evolve(law, START, times=TIMES, t=TIMES[-1], points=96)
     rng = np.random.default_rng(0)
@@ -98,7 +98,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
     slope = np.polyfit(np.log(n), np.log(data.quantiles.sel(time=1.0)), 1)[0]
     power, error = _power(data.independent.sel(time=1.0))
     return [
-        Claim("quantiles", "SA (β = 2) from the quantiles of a von Mises density: n W_1(μ_n(1), μ(1)) = π/2 at n = 1024",
+        Claim("quantiles", "self-attention (SA, β = 2) from the quantiles of a von Mises density: n W_1(μ_n(1), μ(1)) = π/2 at "
+              "n = 1024",
               SOURCE, float(scaled.sel(n=1024, time=1.0)), near_relative(np.pi / 2, 0.01),
               note=f"at t = 0: {float(scaled.sel(n=1024, time=0.0)):.4f}"),
         Claim("quantiles-slope", "from quantiles W_1(μ_n(1), μ(1)) is of order 1/n: slope in logarithms, n = 64 to 1024",
