@@ -23,6 +23,7 @@ ORDER = [
     {"trajectory", "chronicle", "many", "meanfield"},
     {"phase", "rerunning"},
     {"probing"},
+    {"gpt"},
     {"plots"},
     {"probe_report"},
     {"papers"},
@@ -41,6 +42,8 @@ ONLY_IN = {
     "rich": "cli",
     "diffrax": "engines",
     "numba": "engines",
+    "optax": "gpt",
+    "safetensors": "gpt",
     "torch": "probing",
     "transformers": "probing",
 }

@@ -19,8 +19,8 @@ _HOMES = {
     "UserError": "errors", "SimulationError": "errors",
 }  # fmt: skip
 _FOLDERS = (
-    "dynamics", "starts", "solvers", "observables", "events", "spaces", "matrices", "theory", "meanfield", "probing", "plots",
-    "papers",
+    "dynamics", "starts", "solvers", "observables", "events", "spaces", "matrices", "theory", "meanfield", "probing", "gpt",
+    "plots", "papers",
 )  # fmt: skip
 
 __all__ = [*_HOMES, *_FOLDERS]

@@ -16,6 +16,7 @@ COMMANDS = {
     "phase": "a phase diagram: many systems for each beta, means and errors over time",
     "plot": "draw a saved run",
     "probe": "run a real Transformer on text and measure its tokens layer by layer",
+    "gpt": "train a small GPT from scratch, sample from it, and watch its tokens",
     "film": "make a film (mp4 or gif) of a saved run",
     "theory": "evaluate a closed form",
     "list": "what there is: dynamics, starts, solvers, observables, events, matrices, theory",

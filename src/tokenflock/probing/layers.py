@@ -53,7 +53,8 @@ def probe(
     """Run a real Transformer on texts and return its tokens layer by layer.
 
     Args:
-      model: a folder, a name on the Hugging Face hub, or a model of transformers that is loaded already.
+      model: a folder (of transformers, or one that `tokenflock gpt train` wrote), a name on the Hugging Face hub, or a model of
+        transformers that is loaded already.
       texts: one text, many, a `Path`, or what `tokenflock.probing.texts` gives (ready ids for models without a tokenizer).
       depth: passes of the layer, for models whose layers share their weights (ALBERT); those of its config unless given.
       heads: cut the same weights into another number of heads.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import os
 import pickle
 import re
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -20,6 +22,7 @@ from tokenflock.errors import UserError, require
 from tokenflock.probing._needs import torch, transformers
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
+ELSEWHERE = {"tokenflock-gpt": "tokenflock.gpt.watching"}  # kinds of models with a `loaded` of their own, found by name
 _REGROUPED = ("albert", "bert", "roberta", "xlm-roberta", "electra", "distilbert", "gpt2")  # heads are a cut of one matrix
 _HARMLESS = re.compile(r"pooler|position_ids")  # weights that no hidden state depends on
 
@@ -72,6 +75,9 @@ class Loaded:
 
 def load(model: Any, variant: Variant = Variant(), dtype: str | None = None, device: str | None = None) -> Loaded:
     """A model from a folder, a name on the hub, or one that is loaded already."""
+    home = _elsewhere(model)
+    if home is not None:
+        return home.loaded(model, variant, dtype)
     require(dtype is None or dtype in DTYPES, "dtype", " or ".join(DTYPES), repr(dtype))
     if isinstance(model, (str, os.PathLike)):
         source = _source(model)
@@ -92,6 +98,17 @@ def load(model: Any, variant: Variant = Variant(), dtype: str | None = None, dev
     except (RuntimeError, AssertionError) as error:
         raise UserError(f"the model cannot be put on device {device!r}: {str(error).splitlines()[0]}") from None
     return Loaded(built, name + _suffix(variant), depth, source)
+
+
+def _elsewhere(model: Any) -> Any:
+    """The module that loads the models of a folder by itself, where its config names a kind that is not of transformers."""
+    if not isinstance(model, (str, os.PathLike)):
+        return None
+    try:
+        kind = json.loads((Path(model) / "config.json").read_text(encoding="utf-8")).get("model_type")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return import_module(ELSEWHERE[kind]) if kind in ELSEWHERE else None
 
 
 def default_device() -> str:

@@ -31,6 +31,8 @@ class Prompt:
 
 def encode(loaded: Loaded, text: Text, length: int) -> Prompt:
     """The first `length` tokens of a text as the model reads it, special tokens included."""
+    if hasattr(loaded, "encode"):  # a model that was trained here
+        return loaded.encode(text, length)
     if text.ids is not None:
         return _ready(loaded, text, length)
     with quiet():

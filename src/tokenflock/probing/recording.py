@@ -41,6 +41,8 @@ class Recorded:
 
 def record(loaded: Loaded, prompts: Sequence[Prompt], size: int, wanted: Wanted) -> Recorded:
     """Run a batch, padded to `size` tokens for the result but only to its own longest text for the model."""
+    if hasattr(loaded, "record"):  # a model that was trained here
+        return loaded.record(prompts, size, wanted)
     ids, mask = _padded(loaded, prompts)
     with running(loaded, wanted.attention or wanted.entropy) as model:
         split = after_attention(model) if wanted.sublayers else nullcontext([])

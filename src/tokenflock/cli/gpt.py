@@ -1,0 +1,226 @@
+"""`tokenflock gpt`: train, sample, probe, ladder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tokenflock.cli.console import console, errors, keep_compiled
+from tokenflock.cli.values import numbers
+from tokenflock.errors import UserError
+from tokenflock.results import writable
+
+Folder = Annotated[Path, Parameter(help="the folder of a checkpoint")]
+TextFile = Annotated[Path | None, Parameter(help="a text file [default: the manual of Python, which every Python carries]")]
+Preset = Annotated[Literal["cpu", "quick", "gpu"], Parameter(help="cpu: minutes on two cores; quick: seconds; gpu: larger")]
+Rung = Literal["bigram", "head", "multi-head", "feed-forward", "residual", "gpt"]
+_HELP = """Train a small GPT from scratch, sample from it, and watch its tokens.
+
+Example: `tokenflock gpt train --preset cpu --text shakespeare.txt --out bard`
+"""
+
+
+def command(tokens: Sequence[str]) -> App:
+    app = App(name="gpt", help=_HELP, help_format="markdown", version_flags=())
+    for verb in (train, sample, probe, ladder):
+        app.command(verb)
+    return app
+
+
+def train(
+    *,
+    out: Annotated[Path, Parameter(help="the folder to keep the model in; an interrupted run goes on from it")],
+    text: TextFile = None,
+    preset: Preset = "cpu",
+    rung: Annotated[Rung | None, Parameter(help="which rung of the ladder")] = None,
+    steps: Annotated[int | None, Parameter(help="steps of training")] = None,
+    batch: Annotated[int | None, Parameter(help="windows of text per step")] = None,
+    context: Annotated[int | None, Parameter(help="tokens that the model sees")] = None,
+    width: Annotated[int | None, Parameter(help="coordinates of a token")] = None,
+    heads: Annotated[int | None, Parameter(help="heads of attention")] = None,
+    depth: Annotated[int | None, Parameter(help="layers")] = None,
+    dropout: Annotated[float | None, Parameter(help="share of entries that are dropped while training")] = None,
+    positions: Annotated[Literal["learned", "sinusoidal", "rotary"] | None, Parameter(help="how places are told")] = None,
+    norm: Annotated[Literal["pre", "post", "peri", "ngpt"] | None, Parameter(help="where tokens are normalised")] = None,
+    shared: Annotated[bool | None, Parameter(help="one layer, iterated", negative=())] = None,
+    rate: Annotated[float | None, Parameter(help="peak learning rate")] = None,
+    every: Annotated[int | None, Parameter(help="steps between validations and checkpoints")] = None,
+    byte_pairs: Annotated[int | None, Parameter(help="byte pairs: the size of the vocabulary [default: characters]")] = None,
+    watch: Annotated[str | None, Parameter(help="steps at which tokens are measured into watch.nc, e.g. 0,10,100,1000")] = None,
+    seed: Annotated[int | None, Parameter(help="of weights, batches and dropout")] = None,
+) -> None:
+    """Train a model on a text; run the same command again to go on after an interruption.
+
+    What is left out is as in the preset.
+
+    Example: `tokenflock gpt train --preset cpu --text shakespeare.txt --out bard`
+
+    Example: `tokenflock gpt train --preset quick --shared --norm post --watch 0,100,300 --out shared`
+    """
+    given = {key: value for key, value in locals().items() if key not in ("out", "text", "preset", "byte_pairs", "watch")}
+    _folder(out)
+    marks = [] if watch is None else [int(one) for one in numbers(watch, "--watch")]
+    keep_compiled()
+    from tokenflock import gpt
+    from tokenflock.gpt.text import read
+
+    shape, schedule = gpt.preset(preset, **given)
+    with _told(schedule.steps) as tell:
+        last = gpt.train(out, read(text), shape, schedule, byte_pairs=byte_pairs, tell=tell, watch=marks)
+    console.print(f"val loss {last.history[-1][2]:.4f} after {last.step} steps", soft_wrap=True)
+    console.print(f"saved {out}; read what it writes with: tokenflock gpt sample {out}", soft_wrap=True)
+
+
+def sample(
+    folder: Folder,
+    /,
+    *,
+    prompt: Annotated[str, Parameter(help="how the text begins [default: a new line]")] = "\n",
+    count: Annotated[int, Parameter(help="tokens to write")] = 500,
+    temperature: Annotated[float, Parameter(help="below 1: more likely text; 0: always the likeliest token")] = 0.8,
+    top: Annotated[int | None, Parameter(help="draw from the so many likeliest tokens")] = None,
+    seed: Annotated[int, Parameter(help="of the draws")] = 0,
+) -> None:
+    """Write text with a trained model.
+
+    Example: `tokenflock gpt sample bard --prompt "ROMEO:" --temperature 0.8 --top 20 --seed 1`
+    """
+    keep_compiled()
+    from tokenflock import gpt
+
+    text = gpt.sample(folder, prompt, count, temperature=temperature, top=top, seed=seed)
+    console.print(text, markup=False, emoji=False, soft_wrap=True)
+
+
+def probe(
+    folder: Folder,
+    /,
+    *,
+    text: Annotated[Path | None, Parameter(help="a file of texts [default: held-out passages beside the model]")] = None,
+    string: Annotated[str | None, Parameter(help="a text itself")] = None,
+    depth: Annotated[int | None, Parameter(help="passes of the layer of a --shared model")] = None,
+    untrained: Annotated[bool, Parameter(help="fresh weights instead: the control", negative=())] = False,
+    seed: Annotated[int, Parameter(help="of the fresh weights")] = 0,
+    attention: Annotated[bool, Parameter(help="keep attention matrices", negative=())] = False,
+    flow: Annotated[bool, Parameter(help="a --shared model as a flow: halve the step, double the depth", negative=())] = False,
+    out: Annotated[Path | None, Parameter(help="a netCDF file for tokens and measurements")] = None,
+) -> None:
+    """Follow the tokens of a trained model layer by layer. `tokenflock probe DIR` makes a whole report of it.
+
+    Example: `tokenflock gpt probe bard --out bard.nc`
+
+    Example: `tokenflock gpt probe shared --depth 16 --flow`
+    """
+    if text is not None and string is not None:
+        raise UserError("give one of --text and --string")
+    if out is not None:
+        writable(out)
+    keep_compiled()
+    import tokenflock as flock
+    from tokenflock import gpt, probing
+
+    if flow:
+        _flow(gpt, folder)
+    options = {"untrained": untrained, "seed": seed, "attention": attention, "observe": probing.survey()}
+    found = gpt.probe(folder, string if string is not None else text, depth, **options)
+    _tell_layers(found)
+    if out is not None:
+        flock.save(found, out)
+        console.print(f"saved {out}", soft_wrap=True)
+
+
+def ladder(
+    *,
+    text: TextFile = None,
+    preset: Preset = "quick",
+    steps: Annotated[int | None, Parameter(help="steps of training of each rung")] = None,
+    seed: Annotated[int | None, Parameter(help="of weights and batches")] = None,
+    out: Annotated[Path, Parameter(help="a folder for the models, one each")] = Path("ladder"),
+) -> None:
+    """Train every rung from the bigram to the GPT on the same text, and set their validation losses side by side.
+
+    Example: `tokenflock gpt ladder --text shakespeare.txt --steps 1000 --out ladder`
+    """
+    _folder(out)
+    keep_compiled()
+    from tokenflock import gpt
+    from tokenflock.gpt.settings import RUNGS
+    from tokenflock.gpt.text import read
+
+    content, before = read(text), None
+    for rung in RUNGS:
+        shape, schedule = gpt.preset(preset, rung=rung, steps=steps, seed=seed)
+        with _told(schedule.steps, quiet=True) as tell:
+            last = gpt.train(out / rung, content, shape, schedule, tell=tell)
+        val = last.history[-1][2]
+        beside = "" if before is None else f"  ({val - before:+.4f})"
+        console.print(f"{rung:<13} val loss {val:.4f}{beside}")
+        line = " ".join(gpt.sample(last, count=60).split())
+        console.print(f"{'':<13} [dim]{escape(line)}[/]", soft_wrap=True)
+        before = val
+    console.print(f"saved {out}", soft_wrap=True)
+
+
+def _folder(out: Path) -> None:
+    """Refuse a folder that cannot be made, before any work is done."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        raise UserError(f"{out} is no folder that can be made; choose another with --out") from None
+
+
+@contextmanager
+def _told(steps: int, quiet: bool = False) -> Iterator[Callable[[Any], None]]:
+    """A bar with loss, tokens per second and time left on terminals; a line for each validation everywhere."""
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn()
+    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("training", total=steps, words="")
+
+        def tell(now: Any) -> None:
+            words = f"{now.speed:,.0f} tokens/s  {_time(now.left)} left"
+            bar.update(task, completed=now.step, words=f"loss {now.loss:.3f}  {words}")
+            if now.val is not None and not quiet:
+                console.print(f"step {now.step:>6}  loss {now.loss:.4f}  val loss {now.val:.4f}  {words}", soft_wrap=True)
+
+        yield tell
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _tell_layers(found: Any) -> None:
+    console.print(f"[bold]{escape(found.attrs['title'])}[/], {found.sizes['prompt']} prompts")
+    console.print("layer  mean cosine  clusters  effective rank  energy (beta 4)")
+    for layer in found.layer.values:
+        here = found.sel(layer=layer).mean("prompt")
+        energy = float(here.energies.sel(beta=4.0))
+        console.print(
+            f"{int(layer):>5}  {float(here.mean_cosine):>11.4f}  {float(here.cluster_count):>8.2f}  "
+            f"{float(here.effective_rank):>14.2f}  {energy:>15.4f}"
+        )
+
+
+def _flow(gpt: Any, folder: Path) -> None:
+    import numpy as np
+
+    from tokenflock.probing.texts import beside
+
+    passages = [one.ids for one in beside(folder) or []]
+    if not passages:
+        raise UserError(f"{folder} has no prompts.json; train it again, or leave --flow out")
+    found = gpt.refine(gpt.load(folder).model, np.asarray(passages, np.int32))
+    console.print("step h  depth  distance to the finest  change of predictions   loss")
+    for k in range(found.sizes["factor"]):
+        row = found.isel(factor=k)
+        console.print(
+            f"{float(row.h):>6.3f}  {int(row.depth):>5}  {float(row.distance):>22.4f}  {float(row.divergence):>21.4f}  "
+            f"{float(row.loss):>5.3f}"
+        )

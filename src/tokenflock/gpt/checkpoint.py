@@ -1,0 +1,132 @@
+"""A model on disk: a folder with config.json and checkpoint.safetensors, each written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as packed
+
+from tokenflock.errors import UserError
+from tokenflock.gpt.ladder import build
+from tokenflock.gpt.language import LanguageModel
+from tokenflock.gpt.settings import Schedule, Shape
+from tokenflock.gpt.text import Alphabet, from_json
+
+KIND = "tokenflock-gpt"  # model_type in config.json
+WEIGHTS = "model.safetensors"
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything but the weights."""
+
+    shape: Shape
+    schedule: Schedule
+    alphabet: Alphabet
+    digest: str = ""  # sha256 of the text
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "model_type": KIND, "shape": asdict(self.shape), "schedule": asdict(self.schedule),
+            "alphabet": self.alphabet.as_json(), "text_sha256": self.digest,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Config:
+        return cls(Shape(**found["shape"]), Schedule(**found["schedule"]), from_json(found["alphabet"]), found["text_sha256"])
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model at a step of its training. `optimiser` is None where only the model was read."""
+
+    config: Config
+    model: LanguageModel
+    step: int
+    optimiser: Any = None
+    history: tuple[tuple[int, float, float], ...] = field(default=(), repr=False)  # (step, train loss, val loss)
+
+
+def is_ours(folder: Any) -> bool:
+    """Whether a folder holds a model that was trained here."""
+    if not isinstance(folder, (str, os.PathLike)):
+        return False
+    try:
+        return json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")).get("model_type") == KIND
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def save(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint: one file holds model, optimiser and step, so that they always belong together."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = named(checkpoint.model, "model") | named(checkpoint.optimiser, "optimiser")
+    metadata = {"step": str(checkpoint.step), "history": json.dumps(checkpoint.history), "format": "tokenflock"}
+    _replace(folder / "config.json", (json.dumps(checkpoint.config.as_json(), indent=1) + "\n").encode())
+    _replace(folder / WEIGHTS, packed(tensors, metadata))
+
+
+def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
+    """Read a checkpoint back. `optimiser` maps a model to a state of the shape that is to be read."""
+    folder = Path(folder)
+    if not is_ours(folder):
+        raise UserError(f"{folder} holds no checkpoint; make one with: tokenflock gpt train --out {folder}")
+    try:
+        config = Config.from_json(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        with safe_open(folder / WEIGHTS, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata()
+        model = filled(fresh(config.shape), tensors, "model")
+        state = None if optimiser is None else filled(optimiser(model), tensors, "optimiser")
+    except (OSError, SafetensorError, KeyError, TypeError) as error:
+        raise UserError(f"the checkpoint in {folder} cannot be read ({error}); train again with another --out") from None
+    history = tuple(tuple(one) for one in json.loads(metadata["history"]))
+    return Checkpoint(config, model, int(metadata["step"]), state, history)
+
+
+def fresh(shape: Shape, seed: int = 0) -> LanguageModel:
+    """A model with the weights of its initialisation, the same for the same seed."""
+    return eqx.filter_jit(build)(shape, jax.random.key(seed))
+
+
+def named(tree: Any, prefix: str) -> dict[str, np.ndarray]:
+    """The arrays of a tree by their path, e.g. `model.blocks.0.attention.qkv`."""
+    found = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, eqx.is_array))[0]
+    return {prefix + _path(path): np.asarray(leaf) for path, leaf in found}
+
+
+def filled(tree: Any, tensors: Mapping[str, np.ndarray], prefix: str) -> Any:
+    """A tree with its arrays taken from `tensors`, all of them."""
+
+    def leaf(path, value):
+        if not eqx.is_array(value):
+            return value
+        found = tensors[prefix + _path(path)]
+        if found.shape != value.shape:
+            raise KeyError(f"{prefix}{_path(path)} has shape {found.shape}, wanted {value.shape}")
+        return jax.numpy.asarray(found, value.dtype)
+
+    return jax.tree_util.tree_map_with_path(leaf, tree)
+
+
+def _path(path: tuple[Any, ...]) -> str:
+    return "".join("." + str(getattr(key, "name", getattr(key, "idx", getattr(key, "key", key)))) for key in path)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file beside its place, then put it there in one move."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as part:
+        part.write(content)
+        part.flush()
+        os.fsync(part.fileno())
+    os.replace(part.name, path)

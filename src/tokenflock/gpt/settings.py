@@ -1,0 +1,85 @@
+"""What a model and its training are made of, as plain values: they go into config.json beside the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tokenflock.errors import UserError, require
+
+RUNGS = ("bigram", "head", "multi-head", "feed-forward", "residual", "gpt")
+POSITIONS = ("learned", "sinusoidal", "rotary")
+NORMS = ("pre", "post", "peri", "ngpt")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a model. Lower rungs of the ladder read only what they have."""
+
+    vocab: int = 65
+    context: int = 64  # tokens that it sees
+    width: int = 128
+    heads: int = 4
+    depth: int = 4  # layers
+    dropout: float = 0.0
+    positions: str = "learned"
+    norm: str = "pre"
+    shared: bool = False  # one layer, iterated
+    rung: str = "gpt"
+
+    def __post_init__(self) -> None:
+        for name in ("vocab", "context", "width", "heads", "depth"):
+            require(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
+        require(self.width % self.heads == 0, "heads", f"a divisor of the width {self.width}", self.heads)
+        require(0 <= self.dropout < 1, "dropout", "from 0 to below 1", self.dropout)
+        for name, members in (("positions", POSITIONS), ("norm", NORMS), ("rung", RUNGS)):
+            require(getattr(self, name) in members, name, " or ".join(members), repr(getattr(self, name)))
+        even = self.positions == "learned" or (self.width // self.heads) % 2 == 0
+        require(even, "heads", f"such that width / heads is even for {self.positions} positions", self.heads)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a model is trained. The defaults are those of nanoGPT for characters."""
+
+    steps: int = 2000
+    batch: int = 12
+    rate: float = 1e-3  # peak learning rate
+    last_rate: float = 1e-4  # where the cosine ends
+    warmup: int = 100
+    decay: float = 0.1  # weight decay, of matrices only
+    momentum: tuple[float, float] = (0.9, 0.99)  # few tokens per step: a longer memory for the second moment
+    clip: float = 1.0  # of the norm of the gradient
+    seed: int = 0
+    every: int = 250  # steps between validations and checkpoints
+    chunk: int = 25  # steps per call of the compiled function
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "every", "chunk"):
+            require(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
+        require(self.rate > 0 and self.clip > 0, "rate and clip", "above 0", f"{self.rate} and {self.clip}")
+        object.__setattr__(self, "momentum", tuple(self.momentum))  # JSON knows lists only
+
+
+PRESETS = {
+    "cpu": (Shape(), Schedule(rate=3e-3)),  # a few minutes on two cores; so small a model bears a larger rate still
+    "quick": (Shape(context=48, width=64, depth=2, heads=2), Schedule(steps=300, batch=16, rate=3e-3, warmup=20, every=100)),
+    "gpu": (
+        Shape(context=256, width=384, heads=6, depth=6, dropout=0.2),
+        Schedule(steps=5000, batch=64, warmup=100, every=250, chunk=50),
+    ),
+}
+
+
+def preset(name: str, **changes: object) -> tuple[Shape, Schedule]:
+    """A preset with some values changed; what is None stays.
+
+    >>> preset("cpu", steps=10, norm="post")[0].norm
+    'post'
+    """
+    if name not in PRESETS:
+        raise UserError(f"preset must be {' or '.join(PRESETS)}, got {name!r}")
+    given = {key: value for key, value in changes.items() if value is not None}
+    shape, schedule = PRESETS[name]
+    if given.get("rung") == "bigram":  # a mere table bears a large rate and wants no decay
+        schedule = replace(schedule, rate=10 * schedule.rate, decay=0.0)
+    return tuple(replace(one, **{k: v for k, v in given.items() if k in one.__dataclass_fields__}) for one in (shape, schedule))

@@ -1,0 +1,243 @@
+"""Training: AdamW, a warm-up and a cosine. The batch of a step is a function of the seed and the step, and so is its dropout:
+a run that was interrupted goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from tokenflock.errors import SimulationError, UserError
+from tokenflock.gpt import text as texts
+from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh, is_ours, load, save
+from tokenflock.gpt.language import LanguageModel
+from tokenflock.gpt.settings import Schedule, Shape
+from tokenflock.gpt.watching import Watcher
+from tokenflock.shapes import Array
+
+WINDOWS = 256  # windows of the held-out text that are validated on while training; at the end it is all of them
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is told after every chunk of steps."""
+
+    step: int
+    steps: int
+    loss: float  # mean over the chunk
+    speed: float  # tokens per second since the last report
+    left: float  # seconds
+    val: float | None = None
+
+
+Tell = Callable[[Progress], None]
+
+
+def optimiser(schedule: Schedule) -> optax.GradientTransformation:
+    """Clip the gradient, then AdamW; only matrices decay, for the gains of norms are no weights of a sum."""
+    rate = optax.warmup_cosine_decay_schedule(
+        0.0, schedule.rate, min(schedule.warmup, schedule.steps // 2), schedule.steps, min(schedule.last_rate, schedule.rate)
+    )
+    return optax.chain(
+        clipped(schedule.clip),
+        optax.adamw(
+            lambda count: rate(count + 1), *schedule.momentum, weight_decay=schedule.decay,
+            mask=lambda tree: jax.tree_util.tree_map_with_path(_decays, tree),
+        ),
+    )  # fmt: skip
+
+
+def _decays(path: tuple[Any, ...], leaf: Array) -> bool:
+    return leaf.ndim >= 2 and "gain" not in jax.tree_util.keystr(path)
+
+
+def clipped(most: float) -> optax.GradientTransformation:
+    """g min(1, most / |g|). `optax.clip_by_global_norm` is the same; here |g|^2 is a product, which CPUs do faster."""
+
+    def update(gradient, state, params=None):
+        norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(gradient)))
+        return jax.tree.map(lambda leaf: leaf * jnp.minimum(1, most / jnp.maximum(norm, 1e-12)), gradient), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def offsets(seed: int, steps: range, batch: int, room: int) -> np.ndarray:
+    """Where the windows of each step begin, (steps, batch): a function of the seed and the step."""
+    return np.stack([np.random.default_rng([seed, step]).integers(0, room, batch, dtype=np.int32) for step in steps])
+
+
+def windows(data: Array, starts: Array, context: int) -> tuple[Array, Array]:
+    """Tokens and the tokens that follow them, (batch, context) each."""
+    found = data[starts[:, None] + jnp.arange(context + 1)]
+    return found[:, :-1], found[:, 1:]
+
+
+@eqx.filter_jit(donate="all-except-first")
+def advance(fixed: tuple[Schedule, int, Array], model: Any, state: Any, starts: Array, first: Array, count: Array) -> Any:
+    """`count` steps in one call, the first of them number `first`. Returns model, optimiser and the sum of their losses."""
+    schedule, context, data = fixed
+    update = optimiser(schedule).update
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    root = jax.random.key(schedule.seed)
+
+    def step(k, carry):
+        arrays, state, total = carry
+        key = jax.random.fold_in(root, first + k)
+
+        def loss(arrays):
+            return eqx.combine(arrays, rest).loss(*windows(data, starts[k], context), key)
+
+        value, gradient = jax.value_and_grad(loss)(arrays)
+        change, state = update(gradient, state, arrays)
+        return optax.apply_updates(arrays, change), state, total + value
+
+    arrays, state, total = jax.lax.fori_loop(0, count, step, (arrays, state, jnp.zeros(())))
+    return eqx.combine(arrays, rest), state, total
+
+
+def steps(fixed: tuple[Schedule, int, Array], model: Any, state: Any, first: int, last: int) -> tuple[Any, Any, float]:
+    """Steps `first` to `last`; returns model, optimiser and mean loss. One compiled function serves any number of them."""
+    schedule, context, data = fixed
+    starts = np.zeros((schedule.chunk, schedule.batch), np.int32)
+    starts[: last - first] = offsets(schedule.seed, range(first, last), schedule.batch, len(data) - context)
+    count = jnp.asarray(last - first)
+    model, state, total = advance(fixed, model, state, jnp.asarray(starts), jnp.asarray(first), count)
+    return model, state, float(total) / (last - first)
+
+
+@eqx.filter_jit
+def _losses(model: LanguageModel, data: Array, starts: Array, context: int) -> Array:
+    return jax.lax.map(lambda begin: model.loss(*windows(data, begin, context)), starts)
+
+
+def validate(model: LanguageModel, data: np.ndarray, context: int, most: int | None = None) -> float:
+    """Mean loss over windows that lie end to end in the held-out text; over `most` of them, evenly spread, where given."""
+    starts = np.arange(0, len(data) - context, context, dtype=np.int32)
+    if most is not None and most < len(starts):
+        starts = starts[np.linspace(0, len(starts) - 1, most).astype(int)]
+    batch = min(32, len(starts))
+    whole = starts[: len(starts) // batch * batch].reshape(-1, batch)
+    return float(jnp.mean(_losses(model, jnp.asarray(data), jnp.asarray(whole), context)))
+
+
+def train(
+    out: str | os.PathLike[str],
+    text: str | None = None,
+    shape: Shape = Shape(),
+    schedule: Schedule = Schedule(),
+    *,
+    byte_pairs: int | None = None,
+    tell: Tell | None = None,
+    watch: Sequence[int] = (),
+) -> Checkpoint:
+    """Train a model on a text and keep it in the folder `out`; go on where a run with the same settings was interrupted.
+
+    Args:
+      out: the folder of the checkpoint. Beside it lie `prompts.json`, passages of the held-out text, and, with `watch`,
+        `watch.nc`: what the tokens of these passages did.
+      text: the text itself; the manual of Python unless given. `shape.vocab` is set from it.
+      shape: of the model.
+      schedule: of the training.
+      byte_pairs: size of a byte-pair vocabulary; characters unless given.
+      tell: called after every chunk of steps.
+      watch: steps at which tokens are watched.
+    """
+    text = texts.read() if text is None else text
+    if not text:
+        raise UserError("the text is empty; bring one with --text FILE")
+    alphabet = texts.Characters.of(text) if byte_pairs is None else texts.BytePairs.of(text, byte_pairs)
+    data, held_out = texts.halves(alphabet.encode(text), shape.context)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    config = Config(replace(shape, vocab=alphabet.size), schedule, alphabet, digest)
+    start = last = begin(Path(out), config)
+    passages = texts.passages(held_out, shape.context)
+    watcher = Watcher(Path(out), passages, frozenset(watch)) if watch else None
+    if start.step == 0:
+        save(Path(out), start)
+        texts.save_passages(Path(out), alphabet, passages)
+    for last in run(start, data, held_out, tell, watcher):
+        save(Path(out), last)
+    return last
+
+
+def begin(folder: Path, config: Config) -> Checkpoint:
+    """A fresh model, or the one in the folder if it was trained with the same settings and text."""
+    make = optimiser(config.schedule).init
+    if not is_ours(folder):
+        model = fresh(config.shape, config.schedule.seed)
+        return Checkpoint(config, model, 0, make(eqx.filter(model, eqx.is_array)))
+    found = load(folder, lambda model: make(eqx.filter(model, eqx.is_array)))
+    if found.config != config:
+        parts = [
+            name for name in ("shape", "schedule", "alphabet", "digest") if getattr(found.config, name) != getattr(config, name)
+        ]
+        raise UserError(
+            f"{folder} holds a run with another {' and '.join(parts)}; repeat its settings to go on, or choose another --out"
+        )
+    return found
+
+
+def run(
+    start: Checkpoint, data: np.ndarray, held_out: np.ndarray, tell: Tell | None = None, watcher: Watcher | None = None
+) -> Iterator[Checkpoint]:
+    """Steps from a checkpoint to the end; yields a checkpoint after every `schedule.every` steps. The start is used up."""
+    schedule, context = start.config.schedule, start.config.shape.context
+    model, state, history = start.model, start.optimiser, start.history
+    fixed = schedule, context, jnp.asarray(data)
+    marks = watcher.steps if watcher is not None else frozenset()
+    if start.step in marks:
+        watcher.look(model, start.step)
+    clock = Clock(start.step, schedule, context)
+    for first, last in chunks(start.step, schedule, marks):
+        model, state, loss = steps(fixed, model, state, first, last)
+        if not np.isfinite(loss):
+            raise SimulationError(f"the loss is {loss} after {last} steps; take a smaller rate than {schedule.rate}")
+        progress = clock.told(last, loss)
+        if last in marks:
+            watcher.look(model, last)
+        if last % schedule.every == 0 or last == schedule.steps:
+            val = validate(model, held_out, context, None if last == schedule.steps else WINDOWS)
+            progress, history = replace(progress, val=val), (*history, (last, loss, val))
+            yield Checkpoint(start.config, model, last, state, history)
+        clock.go()
+        if tell is not None:
+            tell(progress)
+
+
+def chunks(step: int, schedule: Schedule, marks: Iterable[int] = ()) -> Iterator[tuple[int, int]]:
+    """From step to step: chunks that end at every validation and at every mark.
+
+    >>> list(chunks(5, Schedule(steps=12, every=10, chunk=4), marks=[6]))
+    [(5, 6), (6, 8), (8, 10), (10, 12)]
+    """
+    while step < schedule.steps:
+        ends = [(step // size + 1) * size for size in (schedule.chunk, schedule.every)]
+        end = min(*ends, schedule.steps, *(mark for mark in marks if mark > step))
+        yield step, end
+        step = end
+
+
+class Clock:
+    """Tokens per second and the time left."""
+
+    def __init__(self, step: int, schedule: Schedule, context: int):
+        self.step, self.steps, self.tokens = step, schedule.steps, schedule.batch * context
+        self.go()
+
+    def go(self) -> None:
+        self.since = time.monotonic()
+
+    def told(self, step: int, loss: float) -> Progress:
+        speed = (step - self.step) * self.tokens / max(time.monotonic() - self.since, 1e-9)
+        self.step = step
+        return Progress(step, self.steps, loss, speed, (self.steps - step) * self.tokens / speed)

@@ -1,0 +1,204 @@
+"""The tokens of a model that was trained here, layer by layer, in the shape of a simulation; and while it is trained."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from tokenflock import results
+from tokenflock.errors import UserError, require
+from tokenflock.gpt.checkpoint import KIND, Config, fresh, load, named
+from tokenflock.gpt.gpt import GPT
+from tokenflock.gpt.language import LanguageModel
+from tokenflock.measuring import measure
+from tokenflock.precision import cast, precision
+from tokenflock.probing.layers import probe as probe_layers
+from tokenflock.probing.prompts import Prompt
+from tokenflock.probing.recording import Recorded, Wanted
+from tokenflock.probing.surveying import NEAR, Energies
+from tokenflock.probing.texts import Text, Texts, beside
+from tokenflock.shapes import Array
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that was trained here, as `probe` wants it: it encodes texts and records its tokens by itself."""
+
+    network: LanguageModel
+    config: Config
+    name: str
+    depth: int
+    source: str
+    dtype: str = "float32"
+    revision: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of all weights, by name."""
+        whole = hashlib.sha256()
+        for name, tensor in sorted(named(self.network, "model").items()):
+            whole.update(name.encode() + np.ascontiguousarray(tensor).tobytes())
+        return whole.hexdigest()
+
+    @property
+    def room(self) -> int:
+        return self.config.shape.context
+
+    @property
+    def model(self) -> Any:
+        """What the recipe tells of a model, in the words of transformers."""
+        shape = self.config.shape
+        own = 0 if shape.rung == "bigram" else shape.depth if shape.rung in ("residual", "gpt") else 1
+        config = SimpleNamespace(
+            model_type=KIND, hidden_size=shape.width, num_hidden_layers=own, num_attention_heads=shape.heads,
+            vocab_size=shape.vocab,
+        )  # fmt: skip
+        return SimpleNamespace(config=config, dtype=self.dtype)
+
+    def encode(self, text: Text, length: int) -> Prompt:
+        """The first tokens of a text."""
+        alphabet = self.config.alphabet
+        ids = np.asarray(text.ids if text.ids is not None else alphabet.encode(text.text), np.int64)[:length]
+        fits = len(ids) > 0 and ids.min() >= 0 and ids.max() < alphabet.size
+        require(fits, "texts", f"of tokens from 0 to {alphabet.size - 1}, one or more", f"{text.text[:40]!r}")
+        return Prompt(text.text, ids, np.zeros(len(ids), bool), tuple(alphabet.words(ids)))
+
+    def record(self, prompts: Sequence[Prompt], size: int, wanted: Wanted) -> Recorded:
+        """Tokens of some prompts at the wanted layers, zero where a prompt has ended."""
+        ids = np.zeros((len(prompts), size), np.int32)
+        here = np.zeros((len(prompts), size), bool)
+        for row, prompt in enumerate(prompts):
+            ids[row, : len(prompt)], here[row, : len(prompt)] = prompt.ids, True
+        more = wanted.attention or wanted.entropy or wanted.sublayers
+        if more and not isinstance(self.network, GPT):
+            raise UserError(
+                f"attention and sublayers are told by the rung gpt, not by {self.config.shape.rung}; leave them out"
+            )
+        with precision(self.dtype):
+            network = cast(self.network, self.dtype)
+            if more:
+                x, halfway, A = map(np.asarray, _told(network, jnp.asarray(ids), self.depth))
+            else:
+                x, halfway, A = np.asarray(_states(network, jnp.asarray(ids), self._passes)), None, None
+        x = _arranged(x, here, wanted)
+        if wanted.final_norm and isinstance(self.network, GPT) and self.depth in wanted.layers:
+            raise UserError("final_norm is not known of a model that was trained here; leave it out")
+        return Recorded(
+            x,
+            _matrices(A, here, wanted) if wanted.attention else None,
+            _entropies(A, here, wanted) if wanted.entropy else None,
+            _arranged(halfway, here, wanted) if wanted.sublayers else None,
+        )
+
+    @property
+    def _passes(self) -> int | None:
+        return self.depth if isinstance(self.network, GPT) else None
+
+
+def loaded(folder: str | Path, variant: Any, dtype: str | None = None) -> Trained:
+    """A checkpoint as `probe` wants it; `variant` may ask for another depth (shared layers) or for fresh weights."""
+    found = load(folder)
+    shape = found.config.shape
+    require(dtype in (None, "float32", "float64"), "dtype", "float32 or float64", repr(dtype))
+    require(variant.heads in (None, shape.heads), "heads", "left out for a model that was trained here", variant.heads)
+    network = fresh(shape, variant.seed) if variant.untrained else found.model
+    own = {"bigram": 0, "residual": shape.depth, "gpt": shape.depth}.get(shape.rung, 1)
+    depth = own if variant.depth is None else variant.depth
+    if depth != own and not (shape.shared and shape.rung == "gpt"):
+        raise UserError(
+            f"depth = {depth}: the {own} layers of {folder} have weights of their own; only --shared models run deeper"
+        )
+    require(depth >= 0, "depth", "0 or more", depth)
+    name = Path(folder).resolve().name + (f" (untrained, seed {variant.seed})" if variant.untrained else "")
+    return Trained(network, found.config, name, depth, str(folder), dtype or "float32")
+
+
+def probe(folder: str | Path, texts: Texts | None = None, depth: int | None = None, **options: Any) -> xr.Dataset:
+    """`tokenflock.probe` of a checkpoint; on the passages of held-out text that lie beside it unless texts are given."""
+    texts = beside(folder) if texts is None else texts
+    require(texts is not None, "texts", f"given, since {folder} has no prompts.json", "none")
+    return probe_layers(folder, texts, depth, **options)
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """Measures the tokens of some passages at chosen steps of a training, into `watch.nc` beside the checkpoint:
+    mean cosine, clusters, effective rank and energies, (step, prompt, layer)."""
+
+    folder: Path
+    ids: np.ndarray  # (prompt, token)
+    steps: frozenset[int]
+
+    def look(self, model: LanguageModel, step: int) -> None:
+        x = np.asarray(_states(model, jnp.asarray(self.ids), None)).transpose(1, 0, 2, 3)
+        block = watched(x).drop_vars("x").expand_dims(step=[step])
+        path = self.folder / "watch.nc"
+        if path.is_file():
+            before = results.load(path)
+            block = xr.concat([before.sel(step=before.step < step), block], "step", data_vars="minimal")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        results.save(block, path)
+
+
+def watched(x: np.ndarray) -> xr.Dataset:
+    """What is measured on tokens (prompt, layer, token, coord) of a model in training."""
+    from tokenflock.observables import ClusterCount, EffectiveRank, MeanCosine
+
+    block = xr.Dataset({"x": (("prompt", "layer", "token", "coord"), x)}, {"layer": np.arange(x.shape[1])})
+    return measure(block, [MeanCosine(), ClusterCount(delta=NEAR), EffectiveRank(), Energies()])
+
+
+@eqx.filter_jit
+def _states(model: LanguageModel, ids: Array, depth: int | None) -> Array:
+    return model.states(ids) if depth is None else model.states(ids, depth)
+
+
+@eqx.filter_jit
+def _told(model: GPT, ids: Array, depth: int) -> tuple[Array, Array, Array]:
+    """Tokens, tokens after attention (layer, batch, time, width), and attention (layer, batch, head, time, time).
+
+    The last two are NaN at layer 0, at which no layer ends.
+    """
+    x = [model.start(ids)]
+    halfway, A = [], []
+    for k in range(depth):
+        block = model.blocks[k % len(model.blocks)]
+        A.append(block.attention.matrix(block.moves[0].read(x[-1]))[0])
+        halfway.append(block.moves[0](block.attention, x[-1], 1.0, None))
+        x.append(block.moves[1](block.perceptron, halfway[-1], 1.0, None))
+    return jnp.stack(x), _after_nothing(halfway), _after_nothing(A)
+
+
+def _after_nothing(found: list[Array]) -> Array:
+    return jnp.stack([jnp.full_like(found[0], jnp.nan), *found])
+
+
+def _arranged(x: np.ndarray, here: np.ndarray, wanted: Wanted) -> np.ndarray:
+    """(layer, prompt, token, coord) as (prompt, layer, token, coord), zero on padding."""
+    x = x[list(wanted.layers)].transpose(1, 0, 2, 3)
+    if wanted.normalise:
+        x = x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), np.finfo(x.dtype).tiny)
+    return np.where(here[:, None, :, None], x, 0)
+
+
+def _matrices(A: np.ndarray, here: np.ndarray, wanted: Wanted) -> np.ndarray:
+    both = here[:, :, None] & here[:, None, :]
+    A = A[list(wanted.layers)].transpose(1, 0, 2, 3, 4)
+    return np.where(both[:, None, None] | np.isnan(A), A, 0).astype(np.float32)
+
+
+def _entropies(A: np.ndarray, here: np.ndarray, wanted: Wanted) -> np.ndarray:
+    A = A[list(wanted.layers)].transpose(1, 0, 2, 3, 4)
+    rows = np.asarray(jax.scipy.special.entr(jnp.asarray(A))).sum(axis=-1)
+    return np.where(here[:, None, None], rows, np.nan).astype(np.float32)

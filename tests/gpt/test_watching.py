@@ -1,0 +1,84 @@
+"""A model trained here, probed like any other; and as a flow."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock import gpt
+from tokenflock.errors import UserError
+from tokenflock.gpt.checkpoint import load
+from tokenflock.gpt.flowing import extend
+from tokenflock.gpt.text import read
+from tokenflock.observables import MeanCosine
+
+SCHEDULE = gpt.Schedule(steps=6, batch=4, every=3, chunk=3, warmup=2)
+TEXT = read()[:20_000]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("probe") / "shared"
+    gpt.train(out, TEXT, gpt.Shape(context=40, width=16, heads=2, depth=2, shared=True), SCHEDULE, watch=[0, 6])
+    return out
+
+
+def test_probe_takes_a_checkpoint_as_it_takes_any_model(folder):
+    found = flock.probe(
+        str(folder), ["The tokens move.", "They gather, and wait."], attention=True, sublayers=True, entropy=True
+    )
+    assert found["x"].dims == ("prompt", "layer", "token", "coord")
+    assert found["x"].shape == (2, 3, 22, 16)
+    assert float(found["w"].sel(prompt=0)[16:].sum()) == 0
+    assert "".join(found["word"].values[1]) == "They gather, and wait."
+    rows = found["attention"].isel(prompt=1, layer=1).values
+    np.testing.assert_allclose(rows.sum(-1), 1, atol=1e-5)
+    assert np.triu(rows[0], 1).max() == 0
+    assert (found["attention_entropy"].isel(layer=1, prompt=1) >= -1e-6).all()
+
+
+def test_probed_tokens_are_those_of_the_model_and_batches_change_nothing(folder):
+    model = load(folder).model
+    found = gpt.probe(folder)
+    x = np.asarray(model.states(found["id"].values)).transpose(1, 0, 2, 3)
+    np.testing.assert_allclose(found["x"], x, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gpt.probe(folder, batch=1)["x"], found["x"], atol=1e-5)
+    np.testing.assert_allclose(gpt.probe(folder, dtype="float64")["x"], found["x"], atol=1e-4)
+
+
+def test_the_watched_numbers_are_those_of_a_probe(folder):
+    watched = flock.load(folder / "watch.nc")
+    assert watched.step.values.tolist() == [0, 6]
+    end = flock.measure(gpt.probe(folder), MeanCosine())
+    np.testing.assert_allclose(watched.mean_cosine.sel(step=6), end.mean_cosine, atol=1e-4)
+    start = flock.measure(gpt.probe(folder, untrained=True), MeanCosine())
+    np.testing.assert_allclose(watched.mean_cosine.sel(step=0), start.mean_cosine, atol=1e-4)
+
+
+def test_only_a_shared_model_runs_deeper(folder, tmp_path):
+    assert gpt.probe(folder, depth=5).sizes["layer"] == 6
+    gpt.train(tmp_path / "own", TEXT, gpt.Shape(context=16, width=8, heads=2, depth=2), SCHEDULE)
+    with pytest.raises(UserError, match="weights of their own"):
+        gpt.probe(tmp_path / "own", depth=5)
+    with pytest.raises(UserError, match="no flow"):
+        gpt.refine(load(tmp_path / "own").model, np.zeros((1, 4), np.int32))
+
+
+def test_finer_steps_converge_to_the_flow_at_first_order():
+    model = gpt.build(gpt.Shape(vocab=9, context=8, width=16, heads=2, depth=3, shared=True), jax.random.key(0))
+    model = jax.tree.map(lambda leaf: 4 * leaf if leaf.ndim == 2 else leaf, model)
+    found = gpt.refine(model, np.random.default_rng(0).integers(0, 9, (2, 8)), factors=(1, 2, 4, 8, 256))
+    distance = found.distance.values[:-1]
+    np.testing.assert_allclose(distance[1:-1] / distance[2:], 2, rtol=0.15)
+    assert found.divergence.values[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_deeper_run_is_that_of_the_probe(folder):
+    ids = gpt.probe(folder)["id"].values
+    found = extend(load(folder).model, ids)
+    assert found.depth.values.tolist() == [2, 4, 8]
+    logits = load(folder).model(ids, depth=8)
+    expected = -np.take_along_axis(np.asarray(jax.nn.log_softmax(logits))[:, :-1], ids[:, 1:, None], 2).mean()
+    assert float(found.loss[-1]) == pytest.approx(expected, rel=1e-4)
