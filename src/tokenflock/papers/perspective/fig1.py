@@ -182,7 +182,7 @@ def claims(data: xr.Dataset | None) -> list[Claim]:
     own, on = f"from layer 0 to layer {depth}", f"from {depth} to {2 * depth} passes of its layer"
     printed = f"The published notebook runs the passes beyond the model's own with its matrices cut into one head, not {heads}."
     printed = printed if heads == HEADS else ""
-    mean, share = f"{who}: the mean cosine of its tokens grows", f"{who}: the share of pairs with cosine above 0.9 grows"
+    mean, share = (f"the {what} of {who} grows" for what in ("mean cosine of the tokens", "share of pairs above cosine 0.9"))
     return [
         _growth(data, "mean", f"{mean} {own}", "mean_cosine", 0, depth),
         _growth(data, "near-one", f"{share} {own}", "pair_density", 0, depth),
@@ -217,8 +217,8 @@ def _special(data: xr.Dataset, variable: str, layer: int) -> str:
 
 
 def _diagonal(data: xr.Dataset | None, who: str) -> Claim:
-    statement = f"{who}: counting i = j too adds a peak at one of 1/n of all pairs, whatever the tokens do"
-    erratum = "the histograms are captioned i ≠ j but count the diagonal i = j as well"
+    statement = f"counting i = j too adds to the histogram of {who} a peak at one of 1/n of all pairs, whatever the tokens do"
+    erratum = "The histograms are captioned i ≠ j but count the diagonal i = j as well."
     if data is None:
         return Claim("diagonal", statement, SOURCE, None, near(1, 0.01), erratum=erratum)
     plain = data.histogram.sel(variant="as trained", layer=0).isel(bin=-1)
