@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import enum
-from importlib.util import find_spec
 
 import numpy as np
 import xarray as xr
 
-from tokenflock.errors import UserError, require
+from tokenflock.errors import require
 from tokenflock.meanfield.measures import weighted_points
 from tokenflock.meanfield.potential import Numbers, symmetric
 
@@ -41,8 +40,6 @@ def wasserstein(
     >>> round(wasserstein(east, north), 6)  # pi / 2
     1.570796
     """
-    if find_spec("ot") is None:
-        raise UserError("Wasserstein distances need POT; install it with: pip install 'tokenflock[ot]'")
     import ot
 
     require(p in (1, 2), "p", "1 or 2", p)
