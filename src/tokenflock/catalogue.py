@@ -103,6 +103,22 @@ def lazy(kind: str, extra: dict[str, str] | None = None):
     return __getattr__, lambda: everything, everything
 
 
+def homes(package: str, table: dict[str, str]):
+    """`__getattr__`, `__dir__` and `__all__` of a folder that offers names from its files, imported when first asked for.
+
+    The table says in which file each name lives; a file that is offered itself has an empty name there.
+    """
+    everything = sorted(table)
+
+    def __getattr__(name: str) -> Any:
+        if name not in table:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(everything)}")
+        home = importlib.import_module(f"{package}.{table[name] or name}")
+        return getattr(home, name) if table[name] else home
+
+    return __getattr__, lambda: everything, everything
+
+
 @cache
 def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))

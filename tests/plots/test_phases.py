@@ -187,6 +187,9 @@ def test_plots_of_ensembles_can_be_saved_in_both_themes_and_for_the_least_of_dat
             plots.save_figure(plots.phase_diagram(result), tmp_path / f"{k}.png")
             plots.save_figure(plots.curves(result), tmp_path / f"{k}.svg")
         plots.save_figure(plots.phase_grid([phases] * 3, columns=1), tmp_path / "grid.pdf")
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == ["0.png", "0.svg", "1.png", "1.svg", "2.png", "2.svg", "grid.pdf"]
+    assert all(path.stat().st_size > 1000 for path in tmp_path.iterdir())
 
 
 def test_mistakes_are_told_with_the_remedy(table, circle_run):

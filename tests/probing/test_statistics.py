@@ -165,8 +165,8 @@ def test_every_plot_takes_a_prompt_of_a_model():
 
     one = probe(small("bert"), ids(9, 12), attention=True).isel(prompt=0)
     for draw in (overview, histogram, histogram_over_time, timeline, trajectories):
-        draw(one)
-    attention(one.assign(attention=one.attention.mean("head")), at=3)
+        assert draw(one).get_figure(root=True).axes
+    assert attention(one.assign(attention=one.attention.mean("head")), at=3).images
 
 
 def test_the_real_bert_as_torch_has_it(minilm):

@@ -3,7 +3,7 @@
 Read `bigram`, `head`, `multi_head`, `feed_forward`, `residual` and `gpt` in this order: each adds one idea.
 """
 
-from importlib import import_module as _import
+from tokenflock.catalogue import homes as _homes
 
 _HOMES = {
     "Bigram": "bigram", "OneHead": "head", "ManyHeads": "multi_head", "Thinking": "feed_forward", "Residual": "residual",
@@ -12,14 +12,4 @@ _HOMES = {
     "refine": "flowing",
 }  # fmt: skip
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str):
-    if name in _HOMES:
-        return getattr(_import(f"tokenflock.gpt.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'tokenflock.gpt' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__, __all__ = _homes(__name__, _HOMES)

@@ -4,7 +4,7 @@ Every plot is `name(result, *, ax=None, ...)`. matplotlib is imported when the f
 than the functions in them, since an imported file would hide its function.
 """
 
-from importlib import import_module as _import
+from tokenflock.catalogue import homes as _homes
 
 _HOMES = {
     "style": "styles", "look": "styles", "panels": "styles", "save_figure": "saving",
@@ -15,14 +15,4 @@ _HOMES = {
     "density_over_time": "density_maps", "radial": "radials", "cloud": "clouds", "density_surface": "surfaces",
 }  # fmt: skip
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str):
-    if name in _HOMES:
-        return getattr(_import(f"tokenflock.plots.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'tokenflock.plots' has no attribute {name!r}; it has {', '.join(__all__)}")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__getattr__, __dir__, __all__ = _homes(__name__, _HOMES)

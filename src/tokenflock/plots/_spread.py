@@ -13,8 +13,7 @@ from matplotlib.colors import LogNorm, Normalize
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
-from tokenflock.measuring import dynamics_of
-from tokenflock.plots._story import spoken, time_label
+from tokenflock.plots._story import law_of, spoken, time_label
 
 LABEL = r"density $\rho$"
 UNIFORM = 1 / (2 * np.pi)  # the density of the uniform measure on the circle
@@ -59,10 +58,7 @@ class Spread:
 
     @cached_property
     def law(self) -> Dynamics | None:
-        try:
-            return dynamics_of(self.result)
-        except UserError:
-            return None
+        return law_of(self.result)
 
     @property
     def heading(self) -> str:

@@ -47,11 +47,7 @@ class Story:
 
     @cached_property
     def law(self) -> Dynamics | None:
-        """The dynamics that ran, or None where it cannot be built again."""
-        try:
-            return dynamics_of(self.result)
-        except UserError:
-            return None
+        return law_of(self.result)
 
     @property
     def beta(self) -> float | None:
@@ -122,6 +118,14 @@ class Story:
     def merged(self, delta: float) -> np.ndarray:
         """The times of merges."""
         return merges(self.result, delta)["time"].values
+
+
+def law_of(result: xr.Dataset) -> Dynamics | None:
+    """The dynamics that ran, or None where it cannot be built again."""
+    try:
+        return dynamics_of(result)
+    except UserError:
+        return None
 
 
 def spoken(law: Dynamics) -> str:
