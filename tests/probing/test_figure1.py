@@ -29,9 +29,9 @@ def test_its_numbers(data):
 
 def test_its_claims_name_the_model_that_ran(data):
     claims, absent = fig1.claims(data), fig1.claims(None)
-    assert all(claim.statement.startswith("little-albert:") and claim.measured is not None for claim in claims)
+    assert all("of little-albert" in claim.statement and claim.measured is not None for claim in claims)
     assert [claim.id for claim in claims] == [claim.id for claim in absent]
-    assert all(claim.verdict == NOT_RUN and claim.statement.startswith("albert-xlarge-v2:") for claim in absent)
+    assert all(claim.verdict == NOT_RUN and "of albert-xlarge-v2" in claim.statement for claim in absent)
     diagonal = next(claim for claim in claims if claim.id == "diagonal")
     assert diagonal.verdict == "holds"
 
