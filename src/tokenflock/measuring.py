@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import equinox as eqx
 import jax
@@ -14,11 +15,11 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
-from tokenflock.observables.observable import Observable
-from tokenflock.placing import placed
+from tokenflock.observables.observable import CosineObservable, Observable, cosines, reads_cosines
+from tokenflock.placing import hosted, placed
 from tokenflock.precision import cast, precision
 
-BATCH = 16  # frames measured at once: pairwise matrices of many frames would not fit in memory
+ENTRIES = 2**22  # of the pairwise matrices that are held at once: those of many frames would not fit in memory
 
 
 def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) -> xr.Dataset:
@@ -38,9 +39,8 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
     observables = [observables] if isinstance(observables, Observable) else list(observables)
     law = dynamics_of(result)
     bound = [observable if law is None else observable.bind(law) for observable in observables]
-    return result.assign({one.name: _variable(result, one) for one in bound}).assign_coords(
-        {dim: values for one in bound for dim, values in one.coords().items()}
-    )
+    variables = {one.name: _variable(result["x"], one, values) for one, values in zip(bound, _values(result, bound))}
+    return result.assign(variables).assign_coords({dim: at for one in bound for dim, at in one.coords().items()})
 
 
 def dynamics_of(result: xr.Dataset) -> Dynamics | None:
@@ -49,29 +49,66 @@ def dynamics_of(result: xr.Dataset) -> Dynamics | None:
     return recipes.rebuild(described) if described and "callable" not in json.dumps(described) else None
 
 
-@eqx.filter_jit
-def _measured(observable: Observable, x: jax.Array, w: jax.Array) -> jax.Array:
-    return jax.lax.map(lambda pair: observable.measure(*pair), (x, w), batch_size=BATCH)
-
-
-def _variable(result: xr.Dataset, observable: Observable) -> xr.DataArray:
+def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.ndarray]:
+    """For each observable its values on all frames, (frame, ...). Cosines are computed once for all that read them."""
     x = result["x"]
     require(x.ndim >= 2 and x.dims[-1] == "coord", "x", "an array with axes (..., token, coord)", x.dims)
-    lead, token = x.dims[:-2], x.dims[-2]
-    w = _weights(result, lead, token)
+    n, d = x.shape[-2:]
     dtype = "float64" if x.dtype == np.float64 else "float32"
-    with precision(dtype), placed(*x.shape[-2:]):
-        flat = jnp.asarray(x.values.reshape(-1, *x.shape[-2:]), dtype)
-        values = np.asarray(_measured(cast(observable, dtype), flat, jnp.asarray(w.reshape(len(flat), -1), dtype)))
-    dims = lead + tuple(token if dim == "particle" else dim for dim in observable.dims)
+    frames, weights = x.values.reshape(-1, n, d), _weights(result).reshape(-1, n)
+    found: list[list[np.ndarray]] = [[] for _ in observables]
+    with precision(dtype), placed(n, d):
+        observables = [cast(one, dtype) for one in observables]
+        for here in _chunks(len(frames), max(1, ENTRIES // n**2)):
+            values = _chunk(observables, jnp.asarray(frames[here], dtype), jnp.asarray(weights[here], dtype))
+            for column, value in zip(found, values):
+                column.append(np.asarray(value))
+    return [np.concatenate(column)[: len(frames)] for column in found]
+
+
+def _chunks(count: int, most: int) -> list[np.ndarray]:
+    """Places 0, ..., count - 1 in chunks of one size, so that one compiled function serves all; the last place fills up.
+
+    >>> [list(map(int, chunk)) for chunk in _chunks(5, 4)]
+    [[0, 1, 2], [3, 4, 4]]
+    """
+    size = math.ceil(count / math.ceil(count / most))
+    return [np.minimum(np.arange(start, start + size), count - 1) for start in range(0, count, size)]
+
+
+def _chunk(observables: Sequence[Observable], x: jax.Array, w: jax.Array) -> Iterator[jax.Array]:
+    G = _cosines(x) if any(map(reads_cosines, observables)) else None
+    for one in observables:
+        quick = one.on_host(x, w) if hosted(x) else None
+        yield quick if quick is not None else _of_cosines(one, G, w) if reads_cosines(one) else _of_tokens(one, x, w)
+
+
+@jax.jit
+def _cosines(x: jax.Array) -> jax.Array:
+    return jax.vmap(cosines)(x)
+
+
+@eqx.filter_jit
+def _of_cosines(observable: CosineObservable, G: jax.Array, w: jax.Array) -> jax.Array:
+    return jax.vmap(observable.of_cosines)(G, w)
+
+
+@eqx.filter_jit
+def _of_tokens(observable: Observable, x: jax.Array, w: jax.Array) -> jax.Array:
+    return jax.vmap(observable.measure)(x, w)
+
+
+def _variable(x: xr.DataArray, observable: Observable, values: np.ndarray) -> xr.DataArray:
+    dims = x.dims[:-2] + tuple(x.dims[-2] if dim == "particle" else dim for dim in observable.dims)
     attrs = {"long_name": observable.label, "observable": repr(observable)}
     if observable.unit:
         attrs["units"] = observable.unit
     return xr.DataArray(values.reshape(x.shape[:-2] + values.shape[1:]), dims=dims, attrs=attrs)
 
 
-def _weights(result: xr.Dataset, lead: tuple[str, ...], token: str) -> np.ndarray:
+def _weights(result: xr.Dataset) -> np.ndarray:
     """The weights of every frame; equal ones where the result has none."""
     x = result["x"]
+    *lead, token = x.dims[:-1]
     w = result.get("w", xr.DataArray(np.full(x.sizes[token], 1 / x.sizes[token]), dims=token))
     return w.broadcast_like(x.isel(coord=0)).transpose(*lead, token).values

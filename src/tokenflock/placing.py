@@ -20,3 +20,8 @@ def placed(n: int, d: int) -> AbstractContextManager:
 def on_cpu() -> AbstractContextManager:
     """Scope in which JAX computes on the CPU."""
     return nullcontext() if jax.default_backend() == "cpu" else jax.default_device(jax.devices("cpu")[0])
+
+
+def hosted(x: jax.Array) -> bool:
+    """Whether an array lies in the memory of the CPU."""
+    return all(device.platform == "cpu" for device in x.devices())

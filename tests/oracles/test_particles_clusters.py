@@ -21,6 +21,7 @@ from tokenflock.observables import (
     Energy,
     MinimumCosine,
 )
+from tokenflock.observables._components import by_hooking, by_squaring
 from tokenflock.precision import cast
 from tokenflock.solvers import RK4, Euler, Layer
 from tokenflock.starts import Box, Given, Hemisphere, Uniform
@@ -66,6 +67,26 @@ def test_clusters_are_connected_components():
     near = np.linalg.norm(y[:, None] - y, axis=-1) <= 0.45
     by_distance = jax.jit(lambda y: ClusterCount(radius=0.45).measure(y, w))
     assert int(by_distance(jnp.asarray(y))) == connected_components(near)[0]
+
+
+@pytest.mark.parametrize("n", [150, 400])
+def test_many_tokens_have_the_same_clusters(n):
+    """Above 128 tokens components are found by hooking: the same labels as by squaring, and SciPy's partition, on graphs that
+    are sparse, near the threshold of one great component, a long chain in random order, and empty; some tokens do not count."""
+    random = np.random.default_rng(n)
+    chain = np.abs(np.subtract.outer(*[random.permutation(n)] * 2)) <= 1
+    hooked, squared = jax.jit(by_hooking), jax.jit(by_squaring)
+    for near in [*(random.random((n, n)) < p / n for p in (0.3, 0.6, 1.0, 4.0)), chain, np.zeros((n, n), bool)]:
+        near = near | near.T | np.eye(n, dtype=bool)
+        here = random.random(n) < 0.9
+        near = near & np.outer(here, here)
+        labels = np.asarray(hooked(jnp.asarray(near)))
+        np.testing.assert_array_equal(labels, np.asarray(squared(jnp.asarray(near))))
+        np.testing.assert_array_equal(labels == -1, ~here)
+        _, expected = connected_components(near)
+        np.testing.assert_array_equal(
+            (labels[:, None] == labels)[here][:, here], (expected[:, None] == expected)[here][:, here]
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------- consensus

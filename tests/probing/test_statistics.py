@@ -206,25 +206,5 @@ def real_prompts(folder):
     return lying[:1] if lying else [texts.Text("", (12, *range(16, 60), 13))]
 
 
-def test_observables_cost_less_than_the_forward_pass():
-    """512 tokens, mean cosine and share of near pairs of every layer, against the model's own time (of the processor)."""
-    import time
-
-    config = transformers.AlbertConfig(
-        hidden_size=512, num_hidden_layers=8, num_attention_heads=8, intermediate_size=2048, vocab_size=40
-    )
-    model = transformers.AlbertModel(config).eval()
-    prompt = ids(512)
-    result = probe(model, prompt)
-    flock.measure(result, [MeanCosine(), SHARE])  # compiled
-    clock = [time.process_time()]
-    with torch.no_grad():
-        model(input_ids=torch.tensor([prompt[0].ids]))
-    clock.append(time.process_time())
-    flock.measure(result, [MeanCosine(), SHARE])
-    clock.append(time.process_time())
-    assert clock[2] - clock[1] < clock[1] - clock[0]
-
-
 def test_all_architectures_are_here():
     assert len(CONFIGS) == 9

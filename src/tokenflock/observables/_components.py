@@ -3,31 +3,61 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from tokenflock.observables.observable import cosines
-from tokenflock.shapes import Tokens, Weights
+from tokenflock.observables.observable import CosineObservable, cosines
+from tokenflock.shapes import Rows, Tokens, Weights
+
+FEW = 128  # tokens, up to which products of whole matrices are as quick as anything, and run on any chip
 
 
-def adjacent(x: Tokens, w: Weights, delta: float, radius: float | None) -> Bool[Array, "n n"]:
-    """Pairs of tokens that count and are close: by cosine (>= 1 - delta), or within `radius` of each other in R^d."""
-    if radius is None:
-        close = cosines(x) >= 1 - delta
-    else:
+class ByClusters(CosineObservable):
+    """What is told by clusters: connected components of the graph of close pairs.
+
+    Two tokens are joined if their cosine is at least 1 - delta, or if they are within `radius` where that is given. The
+    partition does not depend on the order of tokens.
+    """
+
+    delta: float = 1e-3
+    "how far from one the cosine may be"
+    radius: float | None = None
+    "join by distance in R^d instead"
+
+    @property
+    def by_cosines(self) -> bool:
+        return self.radius is None
+
+    def measure(self, x: Tokens, w: Weights) -> Array:
+        if self.radius is None:
+            return self.of_cosines(cosines(x), w)
         square = jnp.sum(x * x, axis=-1)
-        close = square[:, None] + square - 2 * (x @ x.T) <= radius**2
-    itself = jnp.arange(w.shape[0])[:, None] == jnp.arange(w.shape[0])
-    return (close | itself) & jnp.outer(w > 0, w > 0)
+        return self.of_labels(components(counted(square[:, None] + square - 2 * (x @ x.T) <= self.radius**2, w)))
+
+    def of_cosines(self, G: Rows, w: Weights) -> Array:
+        return self.of_labels(components(counted(1 - self.delta <= G, w)))
+
+    @abstractmethod
+    def of_labels(self, labels: Int[Array, " n"]) -> Array:
+        """The value for the first index of each token's cluster, -1 for tokens that do not count."""
+
+
+def counted(close: Bool[Array, "n n"], w: Weights) -> Bool[Array, "n n"]:
+    """Close pairs among the tokens that count, each of which is close to itself."""
+    order = jnp.arange(w.shape[0])
+    return (close | (order[:, None] == order)) & jnp.outer(w > 0, w > 0)
 
 
 def components(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
-    """For each token the first index of its connected component; -1 for tokens that are not near themselves.
+    """For each token the first index of its connected component; -1 for tokens that are not near themselves."""
+    return by_squaring(near) if near.shape[0] <= FEW else by_hooking(near)
 
-    The reachability matrix is squared until it holds paths of any length. The partition does not depend on the order of
-    tokens, and the same code runs on a chip that has matrix products and little else.
-    """
+
+def by_squaring(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
+    """The reachability matrix is squared until it holds paths of any length: matrix products and little else."""
     n = near.shape[0]
     reach = near.astype(jnp.float32)
     for _ in range(math.ceil(math.log2(max(n, 2)))):
@@ -35,3 +65,20 @@ def components(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
     order = jnp.arange(n)
     first = jnp.min(jnp.where(reach > 0, order, n), axis=1)
     return jnp.where(first < n, first, -1)
+
+
+def by_hooking(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
+    """Each tree of tokens hooks onto the least tree it touches, and is flattened, until nothing moves: O(n^2) a round."""
+    n = near.shape[0]
+    order = jnp.arange(n)
+
+    def hook(state):
+        root, _ = state
+        touched = jnp.min(jnp.where(near, root, n), axis=1)  # the least root among those of a token's neighbours
+        new = root.at[root].min(touched)  # only roots move: to the least that any token of their tree touches
+        for _ in range(math.ceil(math.log2(n))):
+            new = new[new]
+        return new, jnp.any(new != root)
+
+    root, _ = jax.lax.while_loop(lambda state: state[1], hook, (order, jnp.asarray(True)))
+    return jnp.where(jnp.diagonal(near), root, -1)

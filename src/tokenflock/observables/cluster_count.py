@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from tokenflock.observables._components import adjacent, components
-from tokenflock.observables.observable import Observable
-from tokenflock.shapes import Array, Tokens, Weights
+from tokenflock.observables._components import ByClusters
+from tokenflock.shapes import Array
 
 
-class ClusterCount(Observable):
+class ClusterCount(ByClusters):
     """Number of clusters: connected components of the graph of close pairs.
 
     Two tokens are joined if their cosine is at least 1 - delta, or if they are within `radius` where that is given.
@@ -20,15 +19,9 @@ class ClusterCount(Observable):
     2
     """
 
-    delta: float = 1e-3
-    "how far from one the cosine may be"
-    radius: float | None = None
-    "join by distance in R^d instead"
-
     @property
     def rests_within(self) -> float | None:
         return self.delta if self.radius is None else None
 
-    def measure(self, x: Tokens, w: Weights) -> Array:
-        labels = components(adjacent(x, w, self.delta, self.radius))
-        return jnp.sum(labels == jnp.arange(w.shape[0]))
+    def of_labels(self, labels: Array) -> Array:
+        return jnp.sum(labels == jnp.arange(labels.shape[0]))

@@ -12,10 +12,7 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError, require
 from tokenflock.measuring import measure
-from tokenflock.observables.cluster_count import ClusterCount
-from tokenflock.observables.histogram import Histogram
 from tokenflock.observables.observable import Observable
-from tokenflock.observables.pair_density import PairDensity
 from tokenflock.probing.loading import Loaded, Variant, load
 from tokenflock.probing.prompts import Prompt, encode
 from tokenflock.probing.recording import Recorded, Wanted, record
@@ -69,7 +66,7 @@ def probe(
       entropy: keep the entropy of each row of attention, in nats.
       sublayers: keep the stream between attention and feed-forward part as `x_attention`; see `halves`.
       final_norm: take the last layer after the norm that decoders end with.
-      observe: observables to add, measured batch by batch; those that count pairs in double precision.
+      observe: observables to add, measured batch by batch in double precision.
       states: keep the tokens `x`; without, only what is observed.
       batch: prompts run at once. It changes no number.
       dtype: 'float32' unless given; 'float64', 'bfloat16', 'float16'.
@@ -146,12 +143,9 @@ def _dataset(
 
 
 def _measured(block: xr.Dataset, observe: Sequence[Observable]) -> xr.Dataset:
-    """A block with its observables. What counts pairs by their cosine is measured in double precision: among 100,000 pairs some
-    lie so near a threshold that single precision puts them on its other side."""
-    double = [one for one in observe if isinstance(one, (PairDensity, ClusterCount, Histogram))]
-    single = [one for one in observe if one not in double]
-    found = measure(block.assign(x=block["x"].astype(np.float64)), double).assign(x=block["x"]) if double else block
-    return measure(found, single) if single else found
+    """A block with its observables, in double precision: among 100,000 pairs some lie so near a threshold that single precision
+    puts them on its other side."""
+    return measure(block.assign(x=block["x"].astype(np.float64)), observe).assign(x=block["x"])
 
 
 def _rows(rows: Sequence[np.ndarray], size: int, fill: Any, dtype: Any) -> np.ndarray:
