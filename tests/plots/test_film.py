@@ -9,6 +9,7 @@ from PIL import Image
 
 import tokenflock as flock
 from tokenflock import plots
+from tokenflock.plots import films
 
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of the reader, imageio_ffmpeg.read_frames
 
@@ -36,6 +37,22 @@ def test_every_kind_of_result_can_be_filmed(name, request, tmp_path):
     )
     head, frames = read(path)
     assert len(frames) == 6 and head["size"] == (240, 320) and frames[0][0, 0].max() < 50
+
+
+def test_between_the_layers_of_a_model_tokens_go_on_straight_lines(model, tmp_path):
+    few = model.isel(layer=[0, 20, 40]).assign_coords(word=("token", [*"a rose is a rose"]))
+    options = {"fps": 10, "size": (240, 136), "between": 4}
+    for view in ("plane", "sphere"):
+        assert len(read(plots.film(few, tmp_path / f"{view}.mp4", view=view, **options))[1]) == 11
+    moving = films._moving(few, 4, 30)
+    np.testing.assert_allclose(moving.layer, np.arange(0, 41, 4))
+    np.testing.assert_allclose(moving.x[2], 0.6 * few.x[0] + 0.4 * few.x[1])
+    assert films._moving(few, None, 30).sizes["layer"] == 61  # one second a layer
+
+
+def test_a_run_has_nothing_between_its_frames(circle_run, tmp_path):
+    with pytest.raises(flock.UserError, match="between"):
+        plots.film(circle_run, tmp_path / "run.mp4", between=3)
 
 
 def test_a_landscape_changes_the_film(sphere_run, tmp_path):

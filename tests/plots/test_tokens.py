@@ -11,6 +11,8 @@ from tokenflock.plots._discs import colour_groups
 from tokenflock.plots._landscape import potential
 from tokenflock.plots._story import story
 from tokenflock.plots.matrices import seriation
+from tokenflock.plots.planes import PlaneView
+from tokenflock.plots.styles import THEMES
 from tokenflock.solvers import RK4
 
 
@@ -31,6 +33,24 @@ def test_sphere_draws_one_disc_a_cluster_within_the_ball(sphere_run):
     last = sphere_run.isel(time=[-1])
     assert len(discs_of(ax).get_offsets()) == int(flock.measure(last, ClusterCount(delta=1e-4)).cluster_count[0])
     assert np.linalg.norm(discs_of(ax).get_offsets(), axis=1).max() <= 1 + 1e-9
+
+
+def test_a_plane_holds_the_axes_of_greatest_spread(sphere_run):
+    """The spread of all frames in the plane is that of the two greatest singular values about the mean."""
+    view = PlaneView(plots.plane(sphere_run), story(sphere_run), THEMES["light"], np.zeros(16, int))
+    x = sphere_run.x.values.reshape(-1, 3)
+    s = np.linalg.svd(x - x.mean(0), compute_uv=False) ** 2
+    assert (view.seen**2).sum() == pytest.approx(s[:2].sum()) and f"({100 * s[:2].sum() / s.sum():.0f} %)" in view.note
+
+
+def test_words_of_a_model_are_written_each_in_a_colour(model):
+    """Same word, same colour; blanks and dollars can be read."""
+    words = [*"a rose is\na $ or"]
+    ax = plots.plane(model.assign_coords(word=("token", words)))
+    assert [text.get_text() for text in ax.texts] == [*"a␣rose␣is↵a␣", r"\$", *"␣or"]
+    colour = {word: tuple(text.get_color()) for word, text in zip(words, ax.texts)}
+    assert all(tuple(text.get_color()) == colour[word] for word, text in zip(words, ax.texts)) and colour["a"] != colour[" "]
+    assert len(discs_of(plots.plane(model)).get_offsets()) > 0 and not plots.plane(model).texts
 
 
 def test_a_heavier_cluster_is_a_larger_disc(standing):

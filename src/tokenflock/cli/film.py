@@ -23,7 +23,7 @@ def film(
     /,
     *,
     out: Annotated[Path | None, Parameter(help="a .mp4 or .gif file [default: beside the run, .mp4]")] = None,
-    view: Annotated[Literal["auto", "circle", "sphere"], Parameter(help="how to look at the tokens")] = "auto",
+    view: Annotated[Literal["auto", "circle", "sphere", "plane"], Parameter(help="how to look at the tokens")] = "auto",
     fps: Annotated[int, Parameter(help="pictures a second")] = 30,
     seconds: Annotated[float | None, Parameter(help="length of the film [default: every frame once]")] = None,
     size: Annotated[str | None, Parameter(help="width x height in pixels, e.g. 1280x720")] = None,
@@ -31,12 +31,15 @@ def film(
     landscape: Annotated[bool, Parameter(help="draw the potential of the tokens", negative=())] = False,
     log_time: Annotated[bool | None, Parameter(help="logarithmic time beside the tokens [default: as the frames lie]")] = None,
     spin: Annotated[float, Parameter(help="degrees by which the camera turns (sphere)")] = 0.0,
+    between: Annotated[int | None, Parameter(help="pictures between two layers of a model, on straight lines")] = None,
     prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
     theme: Annotated[Literal["light", "dark"], Parameter(help="light or dark")] = "light",
 ) -> None:
     """Make a film of a saved run, as mp4 or gif.
 
     Example: `tokenflock film run.nc --out run.mp4`
+
+    Example: `tokenflock film bard.nc --view plane --prompt 2 --out letters.mp4`
 
     Example: `tokenflock film run.nc --out run.gif --seconds 6 --fps 20 --theme dark --landscape`
     """
@@ -50,7 +53,7 @@ def film(
 
     with progress("filming") as report:
         make(result, out, view=view, fps=fps, seconds=seconds, size=_size(size), theme=theme, landscape=landscape, tail=tail,
-             spin=spin, log_time=log_time, progress=report)  # fmt: skip
+             spin=spin, log_time=log_time, between=between, progress=report)  # fmt: skip
     console.print(f"saved {out}")
 
 

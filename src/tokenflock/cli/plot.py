@@ -13,11 +13,16 @@ from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.results import writable
 
-Run = Literal["overview", "circle", "sphere", "histogram", "histogram-over-time", "timeline", "attention", "trajectories"]
+Tokens = Literal["overview", "circle", "sphere", "plane", "trajectories", "attention"]
+Statistics = Literal["histogram", "histogram-over-time", "timeline"]
 Ensemble = Literal["phase-diagram", "curves"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
-KINDS = {"a run": get_args(Run), "an ensemble": get_args(Ensemble), "a measure": get_args(Measure)}  # the first is the default
-AT = ("circle", "sphere", "histogram", "attention", "radial", "density-surface")  # what is drawn at one time
+KINDS = {
+    "a run": get_args(Tokens) + get_args(Statistics),
+    "an ensemble": get_args(Ensemble),
+    "a measure": get_args(Measure),
+}  # the first is the default
+AT = ("circle", "sphere", "plane", "histogram", "attention", "radial", "density-surface")  # what is drawn at one time
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -29,13 +34,13 @@ def plot(
     /,
     *,
     kind: Annotated[
-        Literal["auto"] | Run | Ensemble | Measure,
+        Literal["auto"] | Tokens | Statistics | Ensemble | Measure,
         Parameter(
             help="what to draw; auto is overview for a run, phase-diagram for an ensemble, density-over-time for a measure"
         ),
     ] = "auto",
     at: Annotated[str | None, Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]")] = None,
-    tail: Annotated[int, Parameter(help="earlier frames drawn behind each token (circle, sphere)")] = 0,
+    tail: Annotated[int, Parameter(help="earlier frames drawn behind each token (circle, sphere, plane)")] = 0,
     landscape: Annotated[bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())] = False,
     observable: Annotated[str | None, Parameter(help="which variable of an ensemble to draw [default: the first]")] = None,
     log_time: Annotated[bool, Parameter(help="logarithmic time", negative=())] = False,
@@ -97,6 +102,8 @@ def _draw(plots, result, kind: str, at: str | None, tail: int, landscape: bool, 
     make = getattr(plots, kind.replace("-", "_"))
     if kind in ("circle", "sphere"):
         return make(result, at=moment, tail=tail, landscape=landscape)
+    if kind == "plane":
+        return make(result, at=moment, tail=tail)
     if kind in ("attention", "radial", "density-surface"):
         return make(result, at=moment)
     if kind == "histogram":

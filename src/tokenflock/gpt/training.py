@@ -83,12 +83,12 @@ def windows(data: Array, starts: Array, context: int) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit(donate="all-except-first")
-def advance(fixed: tuple[Schedule, int, Array], model: Any, state: Any, starts: Array, first: Array, count: Array) -> Any:
+def advance(fixed: tuple[Schedule, int, Array], model: Any, state: Any, starts: Array, first: Array, count: Array, seed: Array):
     """`count` steps in one call, the first of them number `first`. Returns model, optimiser and the sum of their losses."""
     schedule, context, data = fixed
     update = optimiser(schedule).update
     arrays, rest = eqx.partition(model, eqx.is_array)
-    root = jax.random.key(schedule.seed)
+    root = jax.random.key(seed)
 
     def step(k, carry):
         arrays, state, total = carry
@@ -106,12 +106,13 @@ def advance(fixed: tuple[Schedule, int, Array], model: Any, state: Any, starts: 
 
 
 def steps(fixed: tuple[Schedule, int, Array], model: Any, state: Any, first: int, last: int) -> tuple[Any, Any, float]:
-    """Steps `first` to `last`; returns model, optimiser and mean loss. One compiled function serves any number of them."""
+    """Steps `first` to `last`; returns model, optimiser and mean loss. One compiled function serves any number of them
+    and any seed."""
     schedule, context, data = fixed
     starts = np.zeros((schedule.chunk, schedule.batch), np.int32)
     starts[: last - first] = offsets(schedule.seed, range(first, last), schedule.batch, len(data) - context)
-    count = jnp.asarray(last - first)
-    model, state, total = advance(fixed, model, state, jnp.asarray(starts), jnp.asarray(first), count)
+    numbers = map(jnp.asarray, (starts, first, last - first, schedule.seed))
+    model, state, total = advance((replace(schedule, seed=0), context, data), model, state, *numbers)  # one for all seeds
     return model, state, float(total) / (last - first)
 
 

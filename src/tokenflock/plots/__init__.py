@@ -8,7 +8,7 @@ from tokenflock.catalogue import homes as _homes
 
 _HOMES = {
     "style": "styles", "look": "styles", "panels": "styles", "save_figure": "saving",
-    "circle": "circles", "sphere": "spheres", "trajectories": "paths", "attention": "matrices",
+    "circle": "circles", "sphere": "spheres", "plane": "planes", "trajectories": "paths", "attention": "matrices",
     "histogram": "histograms", "histogram_over_time": "histograms", "timeline": "timelines",
     "overview": "dashboard", "film": "films",
     "phase_diagram": "phases", "phase_grid": "phases", "curves": "bands",

@@ -13,7 +13,6 @@ from tokenflock.plots._story import Story
 from tokenflock.plots.styles import Theme
 
 COINCIDE = 1e-4  # tokens whose cosine is within this of one look like one
-CLUSTER = 1e-3  # the delta of the papers, by which clusters are counted
 _LOOKED_AT = 64  # frames among which the one that gives the colours is sought
 _USUAL = 245.0  # points: a side of a picture of one circle
 _COLOURS = 7  # clusters with a colour of their own
@@ -62,14 +61,16 @@ def _heaviest(place: np.ndarray, w: np.ndarray, groups: np.ndarray, count: int) 
 def colour_groups(tale: Story, clusters_at: float | None = None) -> np.ndarray:
     """The colour of each token, an index: that of its cluster at a time, the heaviest clusters first.
 
-    The time is the last one unless given. Where all tokens are one by then, it is the end of the longest stage with a few
-    clusters, so that the picture shows who met whom.
+    Tokens of a model that are the same word have one colour, unless a time is given. Else the time is the last one; where all
+    tokens are one by then, it is the end of the longest stage with a few clusters, so that the picture shows who met whom.
     """
+    if clusters_at is None and tale.words is not None:
+        return _ranked(tale.words, tale.w)
     if clusters_at is not None:
         frame = np.array([tale.frame(clusters_at)])
-        return _ranked(tale.measured(ClusterLabels(CLUSTER), frame).values[0, tale.kept], tale.w)
+        return _ranked(tale.measured(ClusterLabels(tale.delta), frame).values[0, tale.kept], tale.w)
     frames = np.unique(np.linspace(0, tale.frames - 1, _LOOKED_AT).round().astype(int))
-    labels = tale.measured(ClusterLabels(CLUSTER), frames).values[:, tale.kept]
+    labels = tale.measured(ClusterLabels(tale.delta), frames).values[:, tale.kept]
     counts = np.array([len(np.unique(row)) for row in labels])
     telling = counts[(counts >= 2) & (counts <= _COLOURS)]
     if counts[-1] > 1 or len(telling) == 0:

@@ -8,10 +8,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from tokenflock.observables.cluster_count import ClusterCount
-from tokenflock.plots._discs import CLUSTER, colour_groups, discs
+from tokenflock.plots._discs import colour_groups, discs
 from tokenflock.plots._story import Story
 from tokenflock.plots._time_axis import time_axis
 from tokenflock.plots.circles import CircleView
+from tokenflock.plots.planes import PlaneView
 from tokenflock.plots.spheres import SphereView
 from tokenflock.plots.styles import Theme
 from tokenflock.plots.timelines import draw_counts, draw_height
@@ -46,6 +47,8 @@ class Stage:
         groups = colour_groups(tale, clusters_at)
         if kind == "circle":
             self.view = CircleView(tokens, tale, theme, groups, tail=tail, landscape=landscape)
+        elif kind == "plane":
+            self.view = PlaneView(tokens, tale, theme, groups, tail=tail)
         else:
             self.view = SphereView(
                 tokens, tale, theme, groups, tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation
@@ -53,7 +56,7 @@ class Stage:
         shown = np.unique(frames)
         self.discs = dict(zip(shown.tolist(), discs(tale, shown, groups)))
         draw_height(above, tale, theme)
-        draw_counts(below, tale, theme, CLUSTER)
+        draw_counts(below, tale, theme, tale.delta)
         time_axis(above, tale, log_time, label=False)
         time_axis(below, tale, log_time)
         above.tick_params(labelbottom=False)
@@ -62,14 +65,15 @@ class Stage:
         self._backdrop()
 
     def _head(self, theme: Theme) -> None:
-        note = getattr(self.view, "note", "")
+        straight = "straight lines between layers" if self.tale.of_model and self.tale.decimals else ""
+        note = ", ".join(filter(None, [getattr(self.view, "note", ""), straight]))
         title = f"{self.tale.heading}, $n$ = {self.tale.n}, $d$ = {self.tale.d}" + (f"\n{note}" if note else "")
         self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
         self.clock = self.figure.text(0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink)
 
     def _markers(self, above: Axes, below: Axes, theme: Theme) -> None:
         """A line through both panels and a dot on each curve."""
-        self.curves = (self.tale.height().values, self.tale.measured(ClusterCount(CLUSTER)).values)
+        self.curves = (self.tale.height().values, self.tale.measured(ClusterCount(self.tale.delta)).values)
         self.cursors = [ax.axvline(self.tale.times[0], color=theme.palette[1], lw=1.1, zorder=3) for ax in (above, below)]
         self.dots = [
             ax.plot([], [], "o", ms=5, color=theme.palette[1], mec=theme.paper, mew=0.7, zorder=4, clip_on=False)[0]

@@ -18,6 +18,9 @@ from tokenflock.observables.observable import Observable
 from tokenflock.observables.order_parameter import OrderParameter
 from tokenflock.spaces import Euclidean
 
+CLUSTER = 1e-3  # the delta of the papers, by which clusters are counted
+LOOSE = 0.1  # the same for a model, whose tokens come near each other but never meet
+
 
 @dataclass(frozen=True)
 class Story:
@@ -52,6 +55,21 @@ class Story:
     @property
     def beta(self) -> float | None:
         return getattr(getattr(self.law, "base", self.law), "beta", None)
+
+    @property
+    def of_model(self) -> bool:
+        """Whether frames are layers of a model, not times of a run."""
+        return self.axis == "layer"
+
+    @property
+    def delta(self) -> float:
+        """Tokens whose cosine is at least 1 - delta are in one cluster."""
+        return LOOSE if self.of_model else CLUSTER
+
+    @property
+    def words(self) -> np.ndarray | None:
+        """The tokens as words, where there are any."""
+        return self.result["word"].values[self.kept].astype(str) if "word" in self.result.coords else None
 
     @property
     def free(self) -> bool:
@@ -89,14 +107,15 @@ class Story:
         """When it is: 't = 3.2 (flow)', 'layer 32, t = 3.2 (layer map)' or 'layer 7'."""
         time = f"{self.times[frame]:.4g}" if decimals is None else f"{self.times[frame]:.{decimals}f}"
         if self.axis != "time":
-            return f"{self.axis} {self.times[frame]:g}"
+            return f"{self.axis} {time}"
         layer = f"layer {int(self.result['layer'][frame])}, " if "layer" in self.result.coords else ""
         return f"{layer}$t$ = {time}" + (f" ({self.convention})" if convention and self.convention else "")
 
     @property
     def decimals(self) -> int:
-        """How many decimals tell neighbouring frames apart, so that a clock keeps its width."""
-        return next((count for count in range(3) if np.allclose(self.times, np.round(self.times, count), rtol=0, atol=1e-6)), 3)
+        """How many decimals tell neighbouring frames apart, so that a clock keeps its width; one at most between layers."""
+        most = 1 if self.of_model else 3
+        return next((k for k in range(most) if np.allclose(self.times, np.round(self.times, k), rtol=0, atol=1e-6)), most)
 
     def measured(self, observable: Observable, frames: np.ndarray | None = None) -> xr.DataArray:
         """An observable at every frame or at chosen ones; taken from the result where it is there already."""

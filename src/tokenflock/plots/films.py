@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -26,7 +26,8 @@ from tokenflock.results import writable
 if TYPE_CHECKING:
     from PIL import Image
 
-ViewName = Literal["auto", "circle", "sphere"]
+ViewName = Literal["auto", "circle", "sphere", "plane"]
+SECONDS = 20  # about as long is the film of a deep model, unless asked otherwise
 _SIZES = {".mp4": (1280, 720), ".gif": (640, 360)}
 
 
@@ -46,6 +47,7 @@ def film(
     spin: float = 0.0,
     clusters_at: float | None = None,
     log_time: bool | None = None,
+    between: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Path:
     """A film of tokens, beside it energy and number of clusters with a marker that moves. Returns the path.
@@ -53,12 +55,13 @@ def film(
     A measure is filmed too: its density around the circle or on a ball, beside it what it climbs and the density over time.
 
     The suffix says the format: .mp4 (H.264, plays everywhere) or .gif. The file appears only once it is complete; a film that
-    is interrupted leaves none. Pictures are frames of the result, never interpolated: keep more frames for a smoother film.
+    is interrupted leaves none. Pictures of a run are its frames: keep more frames for a smoother film. Between the layers of a
+    model tokens move on straight lines, and the clock tells the layer with decimals.
 
     Args:
       result: a run, or a model, or a result of `meanfield.evolve`.
       path: where to write.
-      view: 'circle' (d = 2), 'sphere' (d >= 3), or 'auto' by the dimension.
+      view: 'circle' (d = 2), 'sphere' (d >= 3), 'plane' (of the first two principal axes), or 'auto' by the dimension.
       fps: pictures a second.
       seconds: length, by leaving out or repeating frames evenly; every frame once unless given.
       size: width and height in pixels, made even; 1280 x 720 (.gif: 640 x 360) unless given. A narrow film is stacked.
@@ -69,11 +72,12 @@ def film(
       spin: degrees by which the camera turns during the film (sphere).
       clusters_at: the time whose clusters give the colours; the last unless given (see `trajectories`).
       log_time: logarithmic time beside the tokens; unless given, where frames span over three decades in about equal ratios.
+      between: pictures between two layers of a model; as many as make twenty seconds, at most 29, unless given.
       progress: called with the share of pictures that are done.
     """
     path = Path(path)
     width, height = _checked(path, fps, seconds, size, tail)
-    tale = timed(result) if is_spread(result) else story(result)
+    tale = timed(result) if is_spread(result) else story(_moving(result, between, fps))
     kind = _kind(view, tale.d)
     count = tale.frames if seconds is None else max(1, round(seconds * fps))
     frames = np.linspace(0, tale.frames - 1, count).round().astype(int)
@@ -81,7 +85,7 @@ def film(
         shared = {"azimuth": azimuth, "elevation": elevation, "spin": spin}
         shared["log_time"] = geometric(tale.times) if log_time is None else log_time
         if is_spread(result):
-            fits = (kind == "circle") == (tale.d == 2)
+            fits = kind != "plane" and (kind == "circle") == (tale.d == 2)
             require(fits, "view", "'auto' for a measure: a circle for d = 2, else a sphere", f"{view!r} for d = {tale.d}")
             stage = DensityStage(tale, colours, (width, height), frames, **shared)
         else:
@@ -105,8 +109,20 @@ def _checked(path: Path, fps: float, seconds: float | None, size: tuple[int, int
     return width + width % 2, height + height % 2
 
 
+def _moving(result: xr.Dataset, between: int | None, fps: float) -> xr.Dataset:
+    """A model with pictures between its layers, for which tokens go on straight lines; a run as it is."""
+    require(between is None or between >= 0, "between", "0 or more", between)
+    if "x" not in result or result["x"].dims[0] != "layer" or result.sizes["layer"] < 2:
+        require(not between, "between", "left out: only layers of a model have nothing between them", between)
+        return result
+    layers = result["layer"].values if "layer" in result.coords else np.arange(result.sizes["layer"])
+    between = int(np.clip(SECONDS * fps / len(layers), 1, 30)) - 1 if between is None else between
+    places = np.interp(np.arange((len(layers) - 1) * (between + 1) + 1) / (between + 1), np.arange(len(layers)), layers)
+    return result.drop_dims("layer").assign(x=result["x"].assign_coords(layer=layers).interp(layer=places))
+
+
 def _kind(view: str, d: int) -> str:
-    require(view in ("auto", "circle", "sphere"), "view", "'auto', 'circle' or 'sphere'", repr(view))
+    require(view in get_args(ViewName), "view", " or ".join(map(repr, get_args(ViewName))), repr(view))
     if d < 2:
         raise UserError(f"film needs d >= 2, got d = {d}; use timeline")
     return view if view != "auto" else "circle" if d == 2 else "sphere"

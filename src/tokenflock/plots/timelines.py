@@ -9,7 +9,6 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from tokenflock.observables.cluster_count import ClusterCount
-from tokenflock.plots._discs import CLUSTER
 from tokenflock.plots._story import Story, story
 from tokenflock.plots._time_axis import time_axis
 from tokenflock.plots.styles import Theme, canvas, look
@@ -23,7 +22,7 @@ def timeline(
     *,
     figure: FigureBase | None = None,
     log_time: bool = False,
-    delta: float = CLUSTER,
+    delta: float | None = None,
     title: bool = True,
 ) -> FigureBase:
     """Energy and number of clusters over time, one above the other; a short tick marks each merge of clusters.
@@ -35,10 +34,11 @@ def timeline(
       result: a run, or a model.
       figure: a figure or subfigure to draw in; a new one unless given.
       log_time: logarithmic time.
-      delta: tokens whose cosine is at least 1 - delta are in one cluster.
+      delta: tokens whose cosine is at least 1 - delta are in one cluster; 1e-3 unless given, and 0.1 for a model.
       title: say what ran.
     """
     tale = story(result)
+    delta = tale.delta if delta is None else delta
     with look(figure) as theme:
         figure = figure if figure is not None else canvas(4.6, 3.4)
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [1.25, 1]})
@@ -75,7 +75,7 @@ def draw_counts(ax: Axes, tale: Story, theme: Theme, delta: float) -> None:
     """The number of clusters of every frame, as steps."""
     counts = tale.measured(ClusterCount(delta)).values
     ax.step(tale.times, counts, where="post", color=theme.palette[0], marker="o" if tale.frames == 1 else None)
-    ax.set_ylabel("clusters")
+    ax.set_ylabel("clusters" if delta < 0.01 else f"clusters\n(cosine ≥ {1 - delta:g})")
     if counts.max() <= _FEW:
         ax.set_ylim(0, counts.max() + 0.6)
         ax.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -88,13 +88,13 @@ def draw_counts(ax: Axes, tale: Story, theme: Theme, delta: float) -> None:
     ax.yaxis.set_major_formatter(ScalarFormatter())
 
 
-def chapters(tale: Story, count: int, delta: float = CLUSTER) -> np.ndarray:
+def chapters(tale: Story, count: int) -> np.ndarray:
     """Frames that tell a run in a few pictures, the ends and equal steps of progress between.
 
     Progress is half the climb of the energy and half the fall of the logarithm of the number of clusters. Where it stands
     still, the middle of the stage is taken, and where there are too few stages, the middle of the widest gap.
     """
-    falls = -np.log(np.minimum.accumulate(tale.measured(ClusterCount(delta)).values))
+    falls = -np.log(np.minimum.accumulate(tale.measured(ClusterCount(tale.delta)).values))
     progress = (_share(tale.height().values) + _share(falls)) / 2
     picked = {0, tale.frames - 1}
     for target in progress[0] + (progress[-1] - progress[0]) * np.arange(1, count - 1) / (count - 1):
