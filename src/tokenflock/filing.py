@@ -47,9 +47,10 @@ class Folder:
                 plots.save_figure(figure, self.path / (stems[name] + suffix))
         films = home.films(data) if hasattr(home, "films") else {}
         places = {name: f"films/{item.name}-{name}.mp4" for name in films}
-        for name, run in films.items():
+        for name, film in films.items():
+            run, how = film if isinstance(film, tuple) else (film, {})
             (self.path / places[name]).parent.mkdir(parents=True, exist_ok=True)
-            plots.film(run, self.path / places[name], seconds=10)
+            plots.film(run, self.path / places[name], seconds=10, **how)
         return {"figures": tuple(stems.values()), "films": tuple(places.values())}
 
     def remember(self, outcome: Outcome, model: str | None) -> None:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from tokenflock.gpt.head import Head
-from tokenflock.gpt.language import LanguageModel, embed, fresh
+from tokenflock.gpt.language import LanguageModel, embed, even, fresh
 from tokenflock.gpt.settings import Shape
 from tokenflock.shapes import Array
 
@@ -27,11 +27,11 @@ class Thinking(LanguageModel):
 
     def __init__(self, shape: Shape, key: Array):
         keys, d = jax.random.split(key, 7), shape.width
-        self.token = fresh(keys[0], shape.vocab, d)
-        self.place = fresh(keys[1], shape.context, d)
+        self.token = fresh(keys[0], shape.vocab, d, scale=1.0)
+        self.place = fresh(keys[1], shape.context, d, scale=1.0)
         self.heads = tuple(Head(d, d // shape.heads, one) for one in jax.random.split(keys[2], shape.heads))
-        self.mix, self.readout = fresh(keys[3], d, d), fresh(keys[4], d, shape.vocab)
-        self.up, self.down = fresh(keys[5], d, 4 * d), fresh(keys[6], 4 * d, d)
+        self.mix, self.readout = even(keys[3], d, d), even(keys[4], d, shape.vocab)
+        self.up, self.down = even(keys[5], d, 4 * d), even(keys[6], 4 * d, d)
 
     def __call__(self, tokens: Array, key: Array | None = None) -> Array:
         return self.states(tokens)[-1] @ self.readout  # (batch, time, vocab)

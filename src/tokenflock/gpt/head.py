@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from tokenflock.gpt.language import LanguageModel, embed, fresh
+from tokenflock.gpt.language import LanguageModel, embed, even, fresh
 from tokenflock.gpt.settings import Shape
 from tokenflock.shapes import Array
 
@@ -24,7 +24,7 @@ class Head(eqx.Module):
     V: Array  # (width, m)
 
     def __init__(self, width: int, m: int, key: Array):
-        self.Q, self.K, self.V = (fresh(one, width, m) for one in jax.random.split(key, 3))
+        self.Q, self.K, self.V = (even(one, width, m) for one in jax.random.split(key, 3))
 
     def __call__(self, x: Array) -> Array:
         q, k, v = x @ self.Q, x @ self.K, x @ self.V  # (batch, time, m) each
@@ -46,10 +46,10 @@ class OneHead(LanguageModel):
 
     def __init__(self, shape: Shape, key: Array):
         keys = jax.random.split(key, 4)
-        self.token = fresh(keys[0], shape.vocab, shape.width)
-        self.place = fresh(keys[1], shape.context, shape.width)
+        self.token = fresh(keys[0], shape.vocab, shape.width, scale=1.0)
+        self.place = fresh(keys[1], shape.context, shape.width, scale=1.0)
         self.head = Head(shape.width, shape.width, keys[2])
-        self.readout = fresh(keys[3], shape.width, shape.vocab)
+        self.readout = even(keys[3], shape.width, shape.vocab)
 
     def __call__(self, tokens: Array, key: Array | None = None) -> Array:
         return self.states(tokens)[-1] @ self.readout  # (batch, time, vocab)

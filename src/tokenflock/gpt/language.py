@@ -49,6 +49,11 @@ def fresh(key: Array, *shape: int, scale: float = INITIAL) -> Array:
     return scale * jax.random.normal(key, shape)
 
 
+def even(key: Array, rows: int, columns: int) -> Array:
+    """A new weight matrix that keeps the length of a vector: entries of variance 1/rows, for models without norms."""
+    return fresh(key, rows, columns, scale=rows**-0.5)
+
+
 def embed(table: Array, tokens: Array) -> Array:
     """Rows of a table, (..., width). Where there are few, by a product with one-hot vectors: its gradient is a product too."""
     if table.shape[0] <= 512:

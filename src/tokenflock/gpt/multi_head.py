@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from tokenflock.gpt.head import Head
-from tokenflock.gpt.language import LanguageModel, embed, fresh
+from tokenflock.gpt.language import LanguageModel, embed, even, fresh
 from tokenflock.gpt.settings import Shape
 from tokenflock.shapes import Array
 
@@ -25,12 +25,12 @@ class ManyHeads(LanguageModel):
 
     def __init__(self, shape: Shape, key: Array):
         keys = jax.random.split(key, 5)
-        self.token = fresh(keys[0], shape.vocab, shape.width)
-        self.place = fresh(keys[1], shape.context, shape.width)
+        self.token = fresh(keys[0], shape.vocab, shape.width, scale=1.0)
+        self.place = fresh(keys[1], shape.context, shape.width, scale=1.0)
         m = shape.width // shape.heads
         self.heads = tuple(Head(shape.width, m, one) for one in jax.random.split(keys[2], shape.heads))
-        self.mix = fresh(keys[3], shape.width, shape.width)
-        self.readout = fresh(keys[4], shape.width, shape.vocab)
+        self.mix = even(keys[3], shape.width, shape.width)
+        self.readout = even(keys[4], shape.width, shape.vocab)
 
     def __call__(self, tokens: Array, key: Array | None = None) -> Array:
         return self.states(tokens)[-1] @ self.readout  # (batch, time, vocab)

@@ -22,6 +22,7 @@ from tokenflock.gpt.checkpoint import KIND, Config, fresh, load, named
 from tokenflock.gpt.gpt import GPT
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.measuring import measure
+from tokenflock.observables import ClusterCount, EffectiveRank, MeanCosine, Observable
 from tokenflock.precision import cast, precision
 from tokenflock.probing.layers import probe as probe_layers
 from tokenflock.probing.prompts import Prompt
@@ -141,8 +142,7 @@ class Watcher:
     steps: frozenset[int]
 
     def look(self, model: LanguageModel, step: int) -> None:
-        x = np.asarray(_states(model, jnp.asarray(self.ids), None)).transpose(1, 0, 2, 3)
-        block = watched(x).drop_vars("x").expand_dims(step=[step])
+        block = followed(model, jnp.asarray(self.ids)).drop_vars("x").expand_dims(step=[step])
         path = self.folder / "watch.nc"
         if path.is_file():
             before = results.load(path)
@@ -151,12 +151,14 @@ class Watcher:
         results.save(block, path)
 
 
-def watched(x: np.ndarray) -> xr.Dataset:
-    """What is measured on tokens (prompt, layer, token, coord) of a model in training."""
-    from tokenflock.observables import ClusterCount, EffectiveRank, MeanCosine
-
+def followed(
+    model: LanguageModel, ids: Array, depth: int | None = None, observe: Sequence[Observable] | None = None
+) -> xr.Dataset:
+    """The tokens of passages `ids` (prompt, token) in a model at hand, layer by layer, and what is measured on them: mean
+    cosine, clusters, effective rank and energies unless given."""
+    x = np.asarray(_states(model, ids, depth)).transpose(1, 0, 2, 3)
     block = xr.Dataset({"x": (("prompt", "layer", "token", "coord"), x)}, {"layer": np.arange(x.shape[1])})
-    return measure(block, [MeanCosine(), ClusterCount(delta=NEAR), EffectiveRank(), Energies()])
+    return measure(block, [MeanCosine(), ClusterCount(delta=NEAR), EffectiveRank(), Energies()] if observe is None else observe)
 
 
 @eqx.filter_jit

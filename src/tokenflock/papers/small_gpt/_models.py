@@ -1,0 +1,140 @@
+"""The models of this study. Each is trained once in a process, whoever asks for it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from tokenflock.gpt import text
+from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh
+from tokenflock.gpt.language import LanguageModel
+from tokenflock.gpt.settings import Schedule, Shape, preset
+from tokenflock.gpt.training import optimiser, run
+from tokenflock.gpt.watching import followed
+from tokenflock.papers.scale import Scale
+from tokenflock.probing.surveying import survey
+
+NAMES = ("mean_cosine", "pair_density", "cluster_count", "effective_rank")  # what is kept of a survey
+LABELS = {
+    "mean_cosine": "mean cosine of tokens", "pair_density": "share of pairs above 0.9",
+    "cluster_count": "clusters (cosine ≥ 0.9)", "effective_rank": "effective rank",
+}  # fmt: skip
+_KEPT: dict[Any, Trained] = {}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model after its training, and the same model before it."""
+
+    model: LanguageModel
+    untrained: LanguageModel
+    loss: float  # on the held-out text
+    diary: xr.Dataset  # what the tokens did at some steps of the training
+
+
+@dataclass(frozen=True)
+class Diary:
+    """Measures tokens at chosen steps; `tokenflock.gpt.training.run` calls it."""
+
+    ids: np.ndarray
+    steps: frozenset[int]
+    pages: list[xr.Dataset] = field(default_factory=list)
+
+    def look(self, model: LanguageModel, step: int) -> None:
+        self.pages.append(layers(model, self.ids).expand_dims(step=[step]))
+
+
+@cache
+def corpus() -> tuple[text.Characters, np.ndarray]:
+    """The manual of Python, which every installation carries."""
+    content = text.read()
+    alphabet = text.Characters.of(content)
+    return alphabet, alphabet.encode(content)
+
+
+def settings(scale: Scale, **changes: Any) -> tuple[Shape, Schedule]:
+    """`paper` is the preset `cpu`: 4 layers, 4 heads, width 128, context 64, 2,000 steps of 12 windows."""
+    small = {"context": 48, "width": 64, "heads": 2, "steps": 600, "batch": 16}
+    shape, schedule = preset("cpu", **scale.pick(quick=small, paper={}), **changes)
+    return replace(shape, vocab=corpus()[0].size), replace(schedule, every=schedule.steps)
+
+
+def seeds(scale: Scale) -> range:
+    return range(scale.pick(quick=2, paper=3))
+
+
+def marks(scale: Scale) -> tuple[int, ...]:
+    """Steps of the training at which tokens are watched."""
+    return scale.pick(quick=(0, 10, 20, 30, 100, 600), paper=(0, 10, 20, 30, 100, 300, 1000, 2000))
+
+
+def passages(scale: Scale) -> np.ndarray:
+    """Windows of held-out text, (prompt, token)."""
+    context = settings(scale)[0].context
+    return text.passages(text.halves(corpus()[1], context)[1], context)
+
+
+def train(scale: Scale, seed: int, tell: Callable[[int], None] = lambda step: None, **changes: Any) -> Trained:
+    """A model of the study's shape, with changes such as `norm="post"`."""
+    key = scale.name, seed, tuple(sorted(changes.items()))
+    if key not in _KEPT:
+        _KEPT[key] = _trained(scale, seed, tell, changes)
+    return _KEPT[key]
+
+
+def _trained(scale: Scale, seed: int, tell: Callable[[int], None], changes: dict[str, Any]) -> Trained:
+    shape, schedule = settings(scale, **changes)
+    alphabet, ids = corpus()
+    data, held_out = text.halves(ids, shape.context)
+    config = Config(shape, replace(schedule, seed=seed), alphabet, "")
+    model = fresh(shape, seed)
+    start = Checkpoint(config, model, 0, optimiser(config.schedule).init(eqx.filter(model, eqx.is_array)))
+    diary = Diary(text.passages(held_out, shape.context), frozenset(marks(scale)))
+    *_, last = run(start, data, held_out, lambda now: tell(now.step), diary)
+    return Trained(last.model, fresh(shape, seed), last.history[-1][2], xr.concat(diary.pages, "step"))
+
+
+def train_all(scale: Scale, kinds: Sequence[dict[str, Any]]) -> list[list[Trained]]:
+    """Models of several kinds, a list of seeds for each; progress counts steps."""
+    steps, count = settings(scale)[1].steps, len(kinds) * len(seeds(scale))
+    found: list[list[Trained]] = []
+    for k, kind in enumerate(kinds):
+        before = [(k * len(seeds(scale)) + seed) * steps for seed in seeds(scale)]
+        found.append([train(scale, seed, _told(scale, before[seed], count * steps), **kind) for seed in seeds(scale)])
+    return found
+
+
+def _told(scale: Scale, before: int, total: int) -> Callable[[int], None]:
+    return lambda step: scale.progress(before + step, total) if scale.progress is not None else None
+
+
+def layers(model: LanguageModel, ids: np.ndarray, depth: int | None = None) -> xr.Dataset:
+    """What the tokens of some passages do layer by layer, a mean over passages: (layer,)."""
+    found = followed(model, jnp.asarray(ids), depth, survey())
+    return found[list(NAMES)].mean("prompt", keep_attrs=True)
+
+
+def trained_and_not(models: Sequence[Trained], ids: np.ndarray, depth: int | None = None) -> xr.Dataset:
+    """The same for each seed, before and after the training: (weights, seed, layer)."""
+    rows = [xr.concat([layers(getattr(one, which), ids, depth) for one in models], "seed") for which in ("model", "untrained")]
+    return xr.concat(rows, "weights").assign_coords(weights=["trained", "untrained"])
+
+
+def said(scale: Scale) -> str:
+    """The setting in words."""
+    shape, schedule = settings(scale)
+    alphabet, ids = corpus()
+    return (
+        f"{shape.depth} layers, {shape.heads} heads, width {shape.width}, context {shape.context}, {schedule.steps} steps of "
+        f"{schedule.batch} windows, learning rate {schedule.rate:g}, {len(seeds(scale))} seeds; the manual of Python "
+        f"{platform.python_version()} ({len(ids):,} characters, {alphabet.size} letters), its last tenth held out; tokens of "
+        f"{len(passages(scale))} held-out passages"
+    )

@@ -1,0 +1,80 @@
+"""A trained layer as a flow: half the step, twice the depth.
+
+Residual networks are read as Euler steps of a differential equation (section 2 of arXiv 2312.10794): x <- x + h F(x) with h = 1
+in the trained model. Here the shared layer of a trained model is passed k times as often with steps h = 1/k, so that all reach
+the same time, up to k = 64; then the tokens, the predictions and the loss are compared.
+"""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from tokenflock.claims import Claim, at_least, near
+from tokenflock.gpt.flowing import refine
+from tokenflock.papers.scale import Scale
+from tokenflock.papers.small_gpt._drawing import band, spread
+from tokenflock.papers.small_gpt._models import passages, said, train_all
+from tokenflock.plots import look, panels
+
+SOURCE = "Part 5"
+NORMS = ("pre", "post")
+FACTORS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def compute(scale: Scale) -> xr.Dataset:
+    models, ids = train_all(scale, [{"norm": norm, "shared": True} for norm in NORMS]), passages(scale)
+    rows = [xr.concat([refine(one.model, ids, FACTORS) for one in row], "seed") for row in models]
+    return xr.concat(rows, "norm").assign_coords(norm=list(NORMS)).assign_attrs(setting=said(scale))
+
+
+def draw(data: xr.Dataset):
+    figure, axes = panels(1, 3, size=(2.9, 2.6))
+    data = data.swap_dims(factor="h")
+    with look(figure) as theme:
+        for place, norm in enumerate(NORMS):
+            colour, line = theme.palette[(0, 2)[place]], ("-", "--")[place]
+            one = data.sel(norm=norm)
+            band(axes[0], one.distance.isel(h=slice(0, -1)), "h", colour, line, f"{norm}-norm")
+            band(axes[1], one.divergence.isel(h=slice(1, None)), "h", colour, line)
+            band(axes[2], one.loss, "h", colour, line)
+        h = data.h.values[3:-1]
+        slope = (h - data.h.values[-1]) / (h[-1] - data.h.values[-1]) * float(data.distance.isel(h=-2).min()) * 0.5
+        axes[0].plot(h, slope, ":", color=theme.soft, label="first order")
+        axes[0].set(xscale="log", yscale="log", ylabel="distance to the finest steps")
+        axes[1].set(xscale="log", ylabel="change of predictions (nats)", ylim=(0, None))
+        axes[2].set(xscale="log", ylabel="loss (nats)", ylim=(0, None))
+        for ax in axes:
+            ax.set_xlabel("step $h$")
+            ax.set_xticks([1, 1 / 4, 1 / 16, 1 / 64], ["1", "1/4", "1/16", "1/64"])
+            ax.minorticks_off()
+        axes[0].legend(loc="best")
+    return figure
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    found = []
+    for norm in NORMS:
+        one = data.sel(norm=norm)
+        euler = (1 / 16 - 1 / 64) / (1 / 32 - 1 / 64)  # 3
+        ratio = one.distance.isel(factor=-3) / one.distance.isel(factor=-2)
+        found += [
+            Claim(
+                f"order-{norm}",
+                f"{norm}-norm: as h → 0 the layers approach a flow at first order (distance to h = 1/64 of h = 1/16 over that "
+                "of h = 1/32, which is 3 for Euler's method; mean over seeds)",
+                "Section 2 of arXiv 2312.10794; Euler's method",
+                float(ratio.mean()),
+                near(euler, 0.6),
+                note=f"{spread(ratio)}",
+            ),
+            Claim(
+                f"step-{norm}",
+                f"{norm}-norm: the trained step is no small step of that flow (least relative distance of h = 1 over seeds)",
+                "Section 2 of arXiv 2312.10794",
+                float(one.distance.isel(factor=0).min()),
+                at_least(0.1),
+                note=f"loss {spread(one.loss.isel(factor=0))} at h = 1, {spread(one.loss.isel(factor=1))} at 1/2, "
+                f"{spread(one.loss.isel(factor=-1))} at 1/64",
+            ),
+        ]
+    return found

@@ -1,0 +1,122 @@
+"""Trained and untrained, with the norm in four places.
+
+GPTs with the normalisation schemes of the theory's catalogue: pre (x + F(norm x)), post (norm(x + F(x))), peri
+(x + norm F(norm x)) and nGPT (tokens on the unit sphere). Tokens of held-out passages are followed through the layers, after
+the training and with the fresh weights of the same seed. Two tokens are near if their cosine is above 0.9.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from tokenflock.claims import Claim, at_least, at_most
+from tokenflock.gpt.watching import followed
+from tokenflock.papers.scale import Scale
+from tokenflock.papers.small_gpt._drawing import both, spread
+from tokenflock.papers.small_gpt._models import LABELS, passages, said, train_all, trained_and_not
+from tokenflock.plots import panels
+
+SOURCE = "Part 3"
+NORMS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "ngpt": "nGPT"}
+NEAR = 0.9
+
+
+def compute(scale: Scale) -> xr.Dataset:
+    models, ids = train_all(scale, [{"norm": norm} for norm in NORMS]), passages(scale)
+    data = xr.concat([trained_and_not(row, ids) for row in models], "norm").assign_coords(norm=list(NORMS))
+    same = [[same_letter(one.model, ids) for one in row] for row in models]
+    return data.assign(
+        loss=(("norm", "seed"), [[one.loss for one in row] for row in models]),
+        same_letter=(("norm", "seed"), same),
+        same_letter_anyhow=float(np.mean([_pairs(row[:, None] == row).mean() for row in ids])),
+    ).assign_attrs(setting=said(scale))
+
+
+def same_letter(model, ids: np.ndarray) -> float:
+    """The share of near pairs of the last layer that are the same letter."""
+    x = followed(model, ids, None, [])["x"].isel(layer=-1).values
+    u = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    near = _pairs(u @ u.swapaxes(1, 2) > NEAR)
+    same = _pairs(ids[:, :, None] == ids[:, None])
+    return float((near & same).sum() / max(near.sum(), 1))
+
+
+def _pairs(table: np.ndarray) -> np.ndarray:
+    """Entries i < j."""
+    return table[..., *np.triu_indices(table.shape[-1], 1)]
+
+
+def draw(data: xr.Dataset):
+    names = ("mean_cosine", "pair_density", "effective_rank")
+    figure, axes = panels(len(names), len(NORMS), size=(2.2, 2.0), sharex=True)
+    for row, name in enumerate(names):
+        top = 1.08 * float(data[name].max())
+        for column, (norm, title) in enumerate(NORMS.items()):
+            ax = axes[row * len(NORMS) + column]
+            both(ax, data[name].sel(norm=norm), title if row == 0 else "", LABELS[name] if column == 0 else "", top)
+            if row == len(names) - 1:
+                ax.set_xlabel("layer")
+    axes[0].legend(loc="best")
+    return figure
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    last = data.isel(layer=-1)
+    trained, fresh = (last.sel(weights=weights) for weights in ("trained", "untrained"))
+    return [*_places(trained, fresh), *(claim for norm in NORMS for claim in _each(norm, trained, fresh))]
+
+
+def _places(trained: xr.Dataset, fresh: xr.Dataset) -> list[Claim]:
+    """Where training leads from different places."""
+    ends = {norm: f"{NORMS[norm]} {spread(fresh.mean_cosine.sel(norm=norm))} and {spread(trained.mean_cosine.sel(norm=norm))}"
+            for norm in NORMS}  # fmt: skip
+    return [
+        Claim(
+            "far-apart",
+            "with fresh weights the place of the norm decides how near tokens are in the last layer (mean cosine, its range "
+            "over the four places)",
+            "observation",
+            _range(fresh.mean_cosine),
+            at_least(0.4),
+            note="mean cosine before and after the training: " + "; ".join(ends.values()),
+        ),
+        Claim(
+            "same-place",
+            "training leads all four to about the same place (the same range after the training)",
+            "observation",
+            _range(trained.mean_cosine),
+            at_most(0.3),
+            note=f"effective rank {spread(trained.effective_rank, 1)} after, {spread(fresh.effective_rank, 1)} before",
+        ),
+    ]
+
+
+def _range(values: xr.DataArray) -> float:
+    mean = values.mean("seed")
+    return float(mean.max() - mean.min())
+
+
+def _each(norm: str, trained: xr.Dataset, fresh: xr.Dataset) -> list[Claim]:
+    one, other, name = trained.sel(norm=norm), fresh.sel(norm=norm), NORMS[norm]
+    anyhow = float(trained.same_letter_anyhow)
+    return [
+        Claim(
+            f"apart-{norm}",
+            f"{name}: trained tokens do not collapse (greatest mean cosine of the last layer over seeds; 1 is consensus)",
+            "observation; Theorem 6.1 has consensus for idealised layers",
+            float(one.mean_cosine.max()),
+            at_most(0.7),
+            note=f"loss {spread(one.loss, 3)}; share of pairs above 0.9 {spread(one.pair_density, 3)} (untrained "
+            f"{spread(other.pair_density, 3)})",
+        ),
+        Claim(
+            f"letters-{norm}",
+            f"{name}: trained tokens that are near are the same letter, more often than by chance (least share of near pairs "
+            "over seeds)",
+            "observation",
+            float(one.same_letter.min()),
+            at_least(2 * anyhow),
+            note=f"{spread(one.same_letter)}, where {anyhow:.3f} of all pairs are the same letter",
+        ),
+    ]

@@ -1,0 +1,73 @@
+"""While it learns: tokens at steps of the training.
+
+Models with the norm before (pre) and after each part (post) are stopped at some steps, and the tokens of held-out passages are
+measured in every layer. What a model learns first is how often each letter occurs, whatever came before: all tokens say the
+same, so they may as well be the same.
+"""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from tokenflock.claims import Claim, at_least, at_most
+from tokenflock.papers.scale import Scale
+from tokenflock.papers.small_gpt._drawing import band, spread
+from tokenflock.papers.small_gpt._models import LABELS, said, settings, train_all
+from tokenflock.plots import look, panels
+
+SOURCE = "Part 2"
+KINDS = ("pre", "post")
+
+
+def compute(scale: Scale) -> xr.Dataset:
+    models = train_all(scale, [{"norm": norm} for norm in KINDS])
+    rows = [xr.concat([one.diary for one in row], "seed") for row in models]
+    data = xr.concat(rows, "norm").assign_coords(norm=list(KINDS))
+    return data.assign_attrs(setting=said(scale), tokens=settings(scale)[0].context)
+
+
+def draw(data: xr.Dataset):
+    names = ("mean_cosine", "cluster_count", "effective_rank")
+    figure, axes = panels(2, len(names), size=(2.9, 2.4), sharex=True)
+    with look(figure) as theme:
+        shades = theme.sequential([0.35 + 0.6 * k / (data.sizes["layer"] - 1) for k in range(data.sizes["layer"])])
+        for row, norm in enumerate(KINDS):
+            for column, name in enumerate(names):
+                ax = axes[row * len(names) + column]
+                for layer, colour in zip(data.layer.values, shades):
+                    band(ax, data[name].sel(norm=norm, layer=layer), "step", colour, label=f"layer {layer}")
+                ax.set_xscale("symlog", linthresh=10, linscale=0.5)
+                ax.set(xlim=(0, int(data.step[-1])), ylabel=LABELS[name], title=f"{norm}-norm")
+                ax.set_ylim(0, float(data[name].max()) * 1.06)
+        for ax in axes[-len(names) :]:
+            ax.set_xlabel("step of the training")
+        axes[2].legend(loc="upper left")
+    return figure
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    found = []
+    for norm in KINDS:
+        cosine, clusters = (data[name].isel(layer=-1).sel(norm=norm) for name in ("mean_cosine", "cluster_count"))
+        at = cosine.mean("seed").idxmax("step")
+        found += [
+            Claim(
+                f"collapse-{norm}",
+                f"{norm}-norm: early in the training the tokens of the last layer collapse (mean cosine at the worst of the "
+                "watched steps, least over seeds; 1 is consensus)",
+                "observation",
+                float(cosine.max("step").min()),
+                at_least(0.85),
+                note=f"at step {int(at)} it is {spread(cosine.sel(step=at))}, with {spread(clusters.sel(step=at), 1)} clusters of "
+                f"{int(data.attrs['tokens'])} tokens; before the training {spread(cosine.isel(step=0))}",
+            ),
+            Claim(
+                f"recovery-{norm}",
+                f"{norm}-norm: then the training takes them apart again (mean cosine at the end, greatest over seeds)",
+                "observation",
+                float(cosine.isel(step=-1).max()),
+                at_most(0.6),
+                note=f"{spread(cosine.isel(step=-1))}, clusters {spread(clusters.isel(step=-1), 1)}",
+            ),
+        ]
+    return found
