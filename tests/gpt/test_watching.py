@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock import gpt
+from tokenflock import gpt, probing
 from tokenflock.errors import UserError
 from tokenflock.gpt.checkpoint import load
 from tokenflock.gpt.flowing import extend
@@ -55,6 +55,23 @@ def test_the_watched_numbers_are_those_of_a_probe(folder):
     np.testing.assert_allclose(watched.mean_cosine.sel(step=6), end.mean_cosine, atol=1e-4)
     start = flock.measure(gpt.probe(folder, untrained=True), MeanCosine())
     np.testing.assert_allclose(watched.mean_cosine.sel(step=0), start.mean_cosine, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_its_matrices_are_its_layers(norm, tmp_path):
+    """A layer run again from the extracted matrices is the model's own, so the idealised model can be put beside it."""
+    gpt.train(tmp_path / "m", TEXT, gpt.Shape(context=24, width=16, heads=2, depth=2, norm=norm), SCHEDULE)
+    found = gpt.probe(tmp_path / "m")
+    assert float(probing.reconstruction(probing.extract(probing.load(tmp_path / "m")), found).max()) < 1e-4
+    beside = probing.follow(str(tmp_path / "m"), "The tokens move.")
+    assert float(beside.alignment.sel(system="everything").min()) > 1 - 1e-5
+    assert probing.particle_system(str(tmp_path / "m")).sizes["head"] == 2
+
+
+def test_matrices_that_do_not_tell_the_layer_are_refused(tmp_path):
+    gpt.train(tmp_path / "m", TEXT, gpt.Shape(context=24, width=16, heads=2, depth=1, norm="peri"), SCHEDULE)
+    with pytest.raises(UserError, match="pre- or post-norm"):
+        probing.follow(str(tmp_path / "m"), "The tokens move.")
 
 
 def test_only_a_shared_model_runs_deeper(folder, tmp_path):

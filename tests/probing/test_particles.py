@@ -93,5 +93,24 @@ def test_without_biases_the_idealised_attention_is_exact_in_one_pass():
 def test_unknown_matrices_are_said():
     with pytest.raises(UserError, match="llama are not known"):
         extract(load(small("llama")))
-    with pytest.raises(UserError, match="normalises before"):
-        follow(small("gpt2"), ids(5))
+
+
+def test_a_decoder_that_normalises_before_is_followed_too():
+    """GPT-2: everything is exact. Where norms have gain one and no shift, biases and feed-forward parts are zero, and tokens
+    have mean zero and one length, the first layer is the idealised attention."""
+    model = small("gpt2")
+    assert float(follow(model, ids(8, 6)).sel(system="everything").alignment.min()) > 1 - 1e-5
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias") or "mlp.c_proj" in name or "wpe" in name:
+                parameter.zero_()
+            elif "ln_" in name:
+                parameter.fill_(1.0)
+            elif "attn.c_proj.weight" in name or "wte" in name:
+                parameter.sub_(parameter.mean(dim=-1, keepdim=True))
+            if "wte" in name:
+                parameter.div_(parameter.std(dim=-1, keepdim=True))
+    alignment = follow(model, ids(8)).alignment.isel(prompt=0)
+    assert float(alignment.sel(system="attention", layer=1)) > 1 - 1e-5
+    assert float(alignment.sel(system="feed-forward", layer=1)) > 1 - 1e-5
+    assert float(alignment.sel(system="attention", layer=3)) > 0.95  # then lengths differ

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 
 from tokenflock.shapes import Array
 
+EPSILON = 1e-5  # added to the variance by layer norms
+
 
 @jax.custom_vjp
 def linear(x: Array, W: Array) -> Array:
@@ -39,7 +41,7 @@ def layer_norm(x: Array, gain: Array) -> Array:
 
 def _normed(x: Array, gain: Array) -> tuple[Array, tuple[Array, Array, Array]]:
     x = x - _mean(x)
-    scale = jax.lax.rsqrt(_mean(x * x) + 1e-5)
+    scale = jax.lax.rsqrt(_mean(x * x) + EPSILON)
     return x * scale * gain, (x * scale, scale, gain)
 
 

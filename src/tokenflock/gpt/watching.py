@@ -19,11 +19,14 @@ import xarray as xr
 from tokenflock import results
 from tokenflock.errors import UserError, require
 from tokenflock.gpt.checkpoint import KIND, Config, fresh, load, named
-from tokenflock.gpt.gpt import GPT
+from tokenflock.gpt.fast import EPSILON
+from tokenflock.gpt.gpt import GPT, Block
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.measuring import measure
 from tokenflock.observables import ClusterCount, EffectiveRank, MeanCosine, Observable
 from tokenflock.precision import cast, precision
+from tokenflock.probing.blocks import Block as Matrices
+from tokenflock.probing.blocks import Norm
 from tokenflock.probing.layers import probe as probe_layers
 from tokenflock.probing.prompts import Prompt
 from tokenflock.probing.recording import Recorded, Wanted
@@ -102,6 +105,16 @@ class Trained:
             _arranged(halfway, here, wanted) if wanted.sublayers else None,
         )
 
+    def blocks(self) -> list[Matrices]:
+        """The layers as matrices in the letters of the theory, which `follow` and `particle_system` read."""
+        shape = self.config.shape
+        if shape.rung != "gpt" or shape.norm not in ("pre", "post") or shape.positions == "rotary":
+            raise UserError(
+                f"the matrices of {self.name} do not tell its layers: that needs the rung gpt, pre- or post-norm, and "
+                "positions that are added, not rotary"
+            )
+        return [_matrices_of(block, shape.norm == "pre") for block in self.network.blocks]
+
     @property
     def _passes(self) -> int | None:
         return self.depth if isinstance(self.network, GPT) else None
@@ -130,6 +143,18 @@ def probe(folder: str | Path, texts: Texts | None = None, depth: int | None = No
     texts = beside(folder) if texts is None else texts
     require(texts is not None, "texts", f"given, since {folder} has no prompts.json", "none")
     return probe_layers(folder, texts, depth, **options)
+
+
+def _matrices_of(block: Block, pre: bool) -> Matrices:
+    heads, d = block.attention.heads, block.attention.mix.shape[0]
+    Q, K, V = np.asarray(block.attention.qkv, float).reshape(d, 3, heads, -1).transpose(1, 2, 3, 0)  # (heads, m, d) each
+    O = np.asarray(block.attention.mix, float).reshape(heads, -1, d).swapaxes(1, 2)  # (heads, d, m)
+    A, W = np.asarray(block.perceptron.up, float).T, np.asarray(block.perceptron.down, float).T
+    none, inner = np.zeros(Q.shape[:2]), np.zeros(len(A))
+    first, second = (Norm(np.asarray(move.gains[0], float), np.zeros(d), EPSILON) for move in block.moves)
+    scale = Q.shape[1] ** -0.5
+    return Matrices(Q, K, V, O, none, none, none, np.zeros(d), A, inner, W, np.zeros(d), first, second, scale, "gelu_new", pre,
+                    causal=True)  # fmt: skip
 
 
 @dataclass(frozen=True)

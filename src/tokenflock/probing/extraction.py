@@ -15,6 +15,8 @@ from tokenflock.probing.loading import Loaded
 
 def extract(loaded: Loaded) -> list[Block]:
     """The layers of a model as matrices, in order; for a model that shares its layer, that one."""
+    if hasattr(loaded, "blocks"):  # a model that was trained here
+        return loaded.blocks()
     config = loaded.model.config
     adapter = _ADAPTERS.get(config.model_type)
     if adapter is None:

@@ -12,10 +12,9 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import recipe as recipes
-from tokenflock.dynamics import FeedForward, MultiHead, NeuralODE
+from tokenflock.dynamics import CausalHeads, MultiHead, NeuralODE
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.neural_ode import Activation
-from tokenflock.errors import UserError
 from tokenflock.measuring import measure
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
 from tokenflock.precision import cast, precision
@@ -44,8 +43,10 @@ def follow(
     """Run the idealised dynamics of a model beside the model, from the model's own embeddings.
 
     `system` is the model, attention alone, with the feed-forward part, with the true normalisation, and everything. On the
-    sphere a token of length R is R u, so that beta = scale R^2 with R the mean length of the model's tokens at that layer; the
-    feed-forward part reads tokens of the length that the norm before it gives.
+    sphere a token of length R is R u, with R the mean length of the model's tokens at that layer. Where a model normalises
+    after each part (BERT), attention reads R u, so that beta = scale R^2, and the feed-forward part reads tokens of the length
+    that the norm before it gives. Where it normalises before each part (GPT-2), a part reads the direction through the gain of
+    its norm, and what it adds is divided by R.
 
     Returns by system, prompt and layer: `mean_cosine`, `pair_density` (above 0.9), `cluster_count`, `histogram`, and how far
     each system is from the model: `histogram_distance` (Wasserstein, in units of the cosine) and `alignment` (mean cosine
@@ -53,9 +54,6 @@ def follow(
     """
     loaded = load(model, Variant(depth))
     blocks = extract(loaded)
-    if blocks[0].pre:
-        kind = loaded.model.config.model_type
-        raise UserError(f"follow is for models that normalise after each part (ALBERT, BERT); {kind} normalises before")
     real = probe(model, texts, depth, length=length)
     passes = [blocks[k % len(blocks)] for k in range(loaded.depth)]
     parts = []
@@ -89,34 +87,41 @@ def _compared(passes: Sequence[Block], one: xr.Dataset) -> xr.Dataset:
 
 def _run(name: str, passes: Sequence[Block], x: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Tokens of one system at every layer, (layer, n, d), from the model's embeddings x[0]."""
-    step = _sphere_step if name in ("attention", "feed-forward") else _block_step
     lengths = np.linalg.norm(x, axis=-1) @ w
+    on_sphere = name in ("attention", "feed-forward")
     with precision("float32"):
-        state = normalise(jnp.asarray(x[0])) if step is _sphere_step else jnp.asarray(x[0])
+        weights = jnp.asarray(w)
+        state = normalise(jnp.asarray(x[0])) if on_sphere else jnp.asarray(x[0])
         states = [np.asarray(state)]
         for block, length in zip(passes, lengths):
-            state = step(cast(_law(name, block, float(length)), "float32"), state, jnp.asarray(w))
+            if on_sphere:
+                attention, mlp = cast(_idealised(block, float(length)), "float32")
+                state = _sphere_step(attention, mlp if name == "feed-forward" else None, state, weights)
+            else:
+                kept = block if name == "everything" else block.without_biases()
+                state = _block_step(cast(kept, "float32"), state, weights)
             states.append(np.asarray(state))
     return np.stack(states)
 
 
-def _law(name: str, block: Block, radius: float) -> Block | Dynamics:
-    """What moves the tokens in a system."""
-    if name == "everything":
-        return block
-    if name == "normalisation":
-        return block.without_biases()
-    attention = MultiHead(V=block.O @ block.V, Q=block.Q, K=block.K, beta=block.scale * radius**2)
-    if name == "attention":
-        return attention
+def _idealised(block: Block, R: float) -> tuple[Dynamics, NeuralODE]:
+    """Attention and feed-forward part of a layer as dynamics of the theory, for directions of tokens of length R."""
     kind = {"relu": Activation.RELU, "tanh": Activation.TANH}.get(block.activation, Activation.GELU)
+    heads = CausalHeads if block.causal else MultiHead
+    if block.pre:
+        first, second = (np.sqrt(len(norm.gain)) * norm.gain for norm in (block.first, block.second))  # the length is sqrt(d)
+        attention = heads(V=block.O @ block.V * first / R, Q=block.Q * first, K=block.K * first, beta=block.scale)
+        return attention, NeuralODE(W=block.W / R, A=block.A * second, b=block.a, activation=kind)
     inner = block.first.radius  # the length of the tokens that the feed-forward part reads
-    return FeedForward(NeuralODE(W=block.W / inner, A=block.A * inner, b=block.a, activation=kind), attention)
+    attention = heads(V=block.O @ block.V, Q=block.Q, K=block.K, beta=block.scale * R**2)
+    return attention, NeuralODE(W=block.W / inner, A=block.A * inner, b=block.a, activation=kind)
 
 
 @eqx.filter_jit
-def _sphere_step(law: Dynamics, x, w):
-    return Layer(h=1.0).step(law, jnp.zeros(()), x, w, jax.random.key(0))
+def _sphere_step(attention: Dynamics, mlp: NeuralODE | None, x, w):
+    """The layer map of attention and then of the feed-forward part, each followed by the sphere."""
+    x = Layer(h=1.0).step(attention, jnp.zeros(()), x, w, jax.random.key(0))
+    return x if mlp is None else normalise(x + mlp.perceptron(x))
 
 
 @eqx.filter_jit

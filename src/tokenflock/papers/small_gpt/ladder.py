@@ -62,8 +62,6 @@ def draw(data: xr.Dataset):
         ax.vlines(places, data.loss.min("seed"), data.loss.max("seed"), color=theme.ink, lw=1.2)
         for place, value in zip(places, mean.values):
             ax.text(place, value + 0.05, f"{value:.2f}", ha="center", va="bottom")
-        ax.axhline(float(data.entropy), color=theme.palette[1], lw=0.9, ls="--")
-        ax.text(5.45, float(data.entropy) + 0.03, "entropy of a letter given the last", ha="right", color=theme.soft)
         ax.set_xticks(places, data.rung.values)
         ax.set(ylabel="loss on held-out text (nats)", ylim=(0, float(data.loss.max()) + 0.35))
         ax.set_title(f"{data.sizes['seed']} seeds: mean, and range as a line")

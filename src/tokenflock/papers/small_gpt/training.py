@@ -41,7 +41,7 @@ def draw(data: xr.Dataset):
                 ax.set_ylim(0, float(data[name].max()) * 1.06)
         for ax in axes[-len(names) :]:
             ax.set_xlabel("step of the training")
-        axes[2].legend(loc="upper left")
+        axes[-1].legend(loc="upper right", ncols=2)
     return figure
 
 
@@ -58,8 +58,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
                 "observation",
                 float(cosine.max("step").min()),
                 at_least(0.85),
-                note=f"at step {int(at)} it is {spread(cosine.sel(step=at))}, with {spread(clusters.sel(step=at), 1)} clusters of "
-                f"{int(data.attrs['tokens'])} tokens; before the training {spread(cosine.isel(step=0))}",
+                note=f"at step {int(at)} it is {spread(cosine.sel(step=at))}, with {spread(clusters.sel(step=at), 1)} clusters "
+                f"of {int(data.attrs['tokens'])} tokens; before the training {spread(cosine.isel(step=0))}",
             ),
             Claim(
                 f"recovery-{norm}",
