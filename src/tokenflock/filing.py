@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from tokenflock.claims import FAILS, Claim
 from tokenflock.outcomes import Outcome
 from tokenflock.papers.items import Item, find
 from tokenflock.reporting import page
+from tokenflock.results import whole
 
 Numbers = xr.Dataset | xr.DataTree
 
@@ -135,6 +135,5 @@ def _claim(plain: dict[str, Any]) -> Claim:
 def _write(path: Path, write: Callable[[Path], Any]) -> None:
     """A file that appears only once it is complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    write(part)
-    os.replace(part, path)
+    with whole(path) as part:
+        write(part)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tokenflock.errors import UserError
+from tokenflock.results import whole
 
 Cell = tuple[int, ...]
 SECONDS = 2.0  # how often finished cells are written
@@ -53,11 +53,8 @@ class Store:
         data = {
             f"{','.join(map(str, cell))}|{name}": one for cell, values in self.cells.items() for name, one in values.items()
         }
-        buffer = io.BytesIO()
-        np.savez(buffer, mark=self.mark, **data)
-        part = self.path.with_name(self.path.name + ".new")
-        part.write_bytes(buffer.getvalue())
-        os.replace(part, self.path)
+        with whole(self.path) as part, open(part, "wb") as file:
+            np.savez(file, mark=self.mark, **data)
         self.written = time.monotonic()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ import xarray as xr
 from tokenflock import pages
 from tokenflock.errors import require
 from tokenflock.plots import look, panels, save_figure
-from tokenflock.results import writable
+from tokenflock.results import whole, writable
 
 _COSINE = r"$\langle x_i,\,x_j\rangle/|x_i||x_j|$"
 _CURVES = {
@@ -62,9 +62,8 @@ def write(
         if matrices is not None:
             body += _matrices(matrices, drawn)
         body += ["<h2>What ran</h2>", *(_recipe(one) for one in results)]
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(pages.page(f"{title}, probed", "\n".join(body)), encoding="utf-8")
-    os.replace(part, path)
+    with whole(path) as part:
+        part.write_text(pages.page(f"{title}, probed", "\n".join(body)), encoding="utf-8")
     return path
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import xarray as xr
@@ -11,14 +13,23 @@ import xarray as xr
 from tokenflock.errors import UserError
 
 
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A place to write a file to. It gets the name `path` once it is complete; where the writing fails, nothing is left."""
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
+        part = Path(folder) / path.name
+        yield part
+        with open(part, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(part, path)
+
+
 def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     """Write a result to one netCDF file. The file appears only once it is complete."""
     path = Path(path)
     writable(path)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
-        part = Path(folder) / path.name
+    with whole(path) as part:
         result.to_netcdf(part, engine="h5netcdf")
-        os.replace(part, path)
     return path
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from tokenflock.gpt.ladder import build
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.settings import Schedule, Shape
 from tokenflock.gpt.text import Alphabet, from_json
+from tokenflock.results import whole
 
 KIND = "tokenflock-gpt"  # model_type in config.json
 WEIGHTS = "model.safetensors"
@@ -72,8 +72,10 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tensors = named(checkpoint.model, "model") | named(checkpoint.optimiser, "optimiser")
     metadata = {"step": str(checkpoint.step), "history": json.dumps(checkpoint.history), "format": "tokenflock"}
-    _replace(folder / "config.json", (json.dumps(checkpoint.config.as_json(), indent=1) + "\n").encode())
-    _replace(folder / WEIGHTS, packed(tensors, metadata))
+    with whole(folder / "config.json") as part:
+        part.write_text(json.dumps(checkpoint.config.as_json(), indent=1) + "\n", encoding="utf-8")
+    with whole(folder / WEIGHTS) as part:
+        part.write_bytes(packed(tensors, metadata))
 
 
 def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
@@ -121,12 +123,3 @@ def filled(tree: Any, tensors: Mapping[str, np.ndarray], prefix: str) -> Any:
 
 def _path(path: tuple[Any, ...]) -> str:
     return "".join("." + str(getattr(key, "name", getattr(key, "idx", getattr(key, "key", key)))) for key in path)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then put it there in one move."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as part:
-        part.write(content)
-        part.flush()
-        os.fsync(part.fileno())
-    os.replace(part.name, path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -21,7 +20,7 @@ from tokenflock.plots._story import story
 from tokenflock.plots._time_axis import geometric
 from tokenflock.plots.density_maps import timed
 from tokenflock.plots.styles import ThemeName, style
-from tokenflock.results import writable
+from tokenflock.results import whole, writable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -130,11 +129,9 @@ def _kind(view: str, d: int) -> str:
 
 def _write(path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]) -> None:
     """Write beside the path, then move into place."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
-        part = Path(folder) / path.name
-        write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
+    write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
+    with whole(path) as part:
         write(part, stage, fps, progress)
-        os.replace(part, path)
 
 
 def _pictures(stage: Stage | DensityStage, progress: Callable[[float], None]) -> Iterator[np.ndarray]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -11,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from tokenflock.errors import UserError
-from tokenflock.results import writable
+from tokenflock.results import whole, writable
 
 _UNDATED = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # the same figure gives the same file
 
@@ -23,10 +22,7 @@ def save_figure(figure: FigureBase | Axes, path: str | os.PathLike[str], *, dpi:
     if suffix not in _UNDATED:
         raise UserError(f"a figure is written as .png, .pdf or .svg, got {path.name!r}; write e.g. {path.with_suffix('.png')}")
     writable(path)
-    whole = figure.get_figure(root=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
-        part = Path(folder) / path.name
-        with matplotlib.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "tokenflock"}):
-            whole.savefig(part, dpi=dpi, metadata=_UNDATED[suffix])
-        os.replace(part, path)
+    root = figure.get_figure(root=True)
+    with whole(path) as part, matplotlib.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "tokenflock"}):
+        root.savefig(part, dpi=dpi, metadata=_UNDATED[suffix])
     return path
