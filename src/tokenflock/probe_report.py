@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Sequence
@@ -199,9 +200,16 @@ def _row(one: xr.Dataset, layer: int) -> str:
 
 
 def _number(values: np.ndarray) -> str:
-    """Mean over prompts with its standard error."""
+    """Mean over prompts with two digits of its standard error.
+
+    >>> _number(np.array([80.0, 104.0])), _number(np.array([0.25, 0.25]))
+    ('92 ± 12', '0.25')
+    """
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
-    return f"{values.mean():.4g}" + (f" ± {error:.1g}" if error > 0 else "")
+    if not error > 0:
+        return f"{values.mean():.4g}"
+    places = max(0, 1 - math.floor(math.log10(error)))
+    return f"{values.mean():.{places}f} ± {error:.{places}f}"
 
 
 def _followed(followed: xr.Dataset, drawn: _Drawn) -> list[str]:

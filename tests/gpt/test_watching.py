@@ -9,13 +9,21 @@ import pytest
 import tokenflock as flock
 from tokenflock import gpt, probing
 from tokenflock.errors import UserError
-from tokenflock.gpt.checkpoint import load
+from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh, load, save
 from tokenflock.gpt.flowing import extend
-from tokenflock.gpt.text import read
+from tokenflock.gpt.text import Characters, read
 from tokenflock.observables import MeanCosine
 
 SCHEDULE = gpt.Schedule(steps=6, batch=4, every=3, chunk=3, warmup=2)
 TEXT = read()[:20_000]
+
+
+def kept(folder, **shape):
+    """A checkpoint of fresh weights, somewhat larger than usual."""
+    alphabet = Characters.of(TEXT)
+    config = Config(gpt.Shape(vocab=alphabet.size, **shape), SCHEDULE, alphabet, "")
+    model = jax.tree.map(lambda leaf: 4 * leaf if leaf.ndim == 2 else leaf, fresh(config.shape))
+    save(folder, Checkpoint(config, model, 0))
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +68,8 @@ def test_the_watched_numbers_are_those_of_a_probe(folder):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_its_matrices_are_its_layers(norm, tmp_path):
     """A layer run again from the extracted matrices is the model's own, so the idealised model can be put beside it."""
-    gpt.train(tmp_path / "m", TEXT, gpt.Shape(context=24, width=16, heads=2, depth=2, norm=norm), SCHEDULE)
-    found = gpt.probe(tmp_path / "m")
+    kept(tmp_path / "m", context=24, width=16, heads=2, depth=2, norm=norm)
+    found = gpt.probe(tmp_path / "m", "The tokens move.")
     assert float(probing.reconstruction(probing.extract(probing.load(tmp_path / "m")), found).max()) < 1e-4
     beside = probing.follow(str(tmp_path / "m"), "The tokens move.")
     assert float(beside.alignment.sel(system="everything").min()) > 1 - 1e-5
@@ -69,16 +77,16 @@ def test_its_matrices_are_its_layers(norm, tmp_path):
 
 
 def test_matrices_that_do_not_tell_the_layer_are_refused(tmp_path):
-    gpt.train(tmp_path / "m", TEXT, gpt.Shape(context=24, width=16, heads=2, depth=1, norm="peri"), SCHEDULE)
+    kept(tmp_path / "m", context=24, width=16, heads=2, depth=1, norm="peri")
     with pytest.raises(UserError, match="pre- or post-norm"):
         probing.follow(str(tmp_path / "m"), "The tokens move.")
 
 
 def test_only_a_shared_model_runs_deeper(folder, tmp_path):
     assert gpt.probe(folder, depth=5).sizes["layer"] == 6
-    gpt.train(tmp_path / "own", TEXT, gpt.Shape(context=16, width=8, heads=2, depth=2), SCHEDULE)
+    kept(tmp_path / "own", context=16, width=8, heads=2, depth=2)
     with pytest.raises(UserError, match="weights of their own"):
-        gpt.probe(tmp_path / "own", depth=5)
+        gpt.probe(tmp_path / "own", "The tokens move.", depth=5)
     with pytest.raises(UserError, match="no flow"):
         gpt.refine(load(tmp_path / "own").model, np.zeros((1, 4), np.int32))
 
