@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import numpy as np
@@ -204,6 +205,15 @@ def test_the_real_alberts_as_torch_has_them(albert, depth):
 def real_prompts(folder):
     lying = texts.beside(folder)
     return lying[:1] if lying else [texts.Text("", (12, *range(16, 60), 13))]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_gives_the_same_picture(dtype):
+    """Tokens come back in single precision; the mean cosine is that of single precision to a few of the eight bits."""
+    model, prompts = small("albert"), ids(30, 20)
+    half, single = (probe(copy.deepcopy(model), prompts, dtype=one, observe=[MeanCosine()]) for one in (dtype, "float32"))
+    assert half.x.dtype == np.float32
+    np.testing.assert_allclose(half.mean_cosine, single.mean_cosine, atol=0.02)
 
 
 def test_all_architectures_are_here():

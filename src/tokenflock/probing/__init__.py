@@ -6,7 +6,7 @@ torch and transformers (`pip install 'tokenflock[models]'`) are imported when a 
 from tokenflock.catalogue import homes as _homes
 
 _HOMES = {
-    "probe": "layers", "halves": "layers", "Text": "texts", "load": "loading", "cached": "loading", "Variant": "loading",
+    "probe": "layers", "halves": "layers", "Text": "texts", "load": "loading", "cached": "fetching", "Variant": "loading",
     "choose": "prompts", "survey": "surveying", "Energies": "surveying", "extract": "extraction", "Block": "blocks",
     "particle_system": "particles", "rerun_layer": "particles", "reconstruction": "particles", "effective_beta": "particles",
     "follow": "following", "texts": "",

@@ -6,9 +6,7 @@ import copy
 import hashlib
 import json
 import os
-import pickle
 import re
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,10 +14,10 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from tokenflock.errors import UserError, require
 from tokenflock.probing._needs import torch, transformers
+from tokenflock.probing.fetching import fetched, quiet
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 ELSEWHERE = {"tokenflock-gpt": "tokenflock.gpt.watching"}  # kinds of models with a `loaded` of their own, found by name
@@ -139,34 +137,6 @@ def running(loaded: Loaded, attention: bool) -> Iterator[Any]:
             model.set_attn_implementation(before[2])
 
 
-def cached(name: str) -> bool:
-    """Whether a model lies in the cache of the hub, weights and all."""
-    try:
-        with quiet():
-            transformers.AutoConfig.from_pretrained(name, local_files_only=True)
-            from huggingface_hub import try_to_load_from_cache
-
-            files = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
-            return any(isinstance(try_to_load_from_cache(name, one), str) for one in files)
-    except (OSError, ValueError):
-        return False
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """transformers without its chatter: what is wrong is told by us, in one line."""
-    log = transformers.utils.logging
-    level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
-    log.set_verbosity_error()
-    log.disable_progress_bar()
-    try:
-        yield
-    finally:
-        log.set_verbosity(level)
-        if bars:
-            log.enable_progress_bar()
-
-
 def _source(model: str | os.PathLike[str]) -> str:
     """A folder that has a config, or a name of the hub."""
     path = Path(model)
@@ -199,7 +169,7 @@ def _from_weights(source: str) -> Any:
             "ones with untrained"
         )
     options = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # it is we who refuse them, by the report
-    model, report = _fetched(source, lambda **how: transformers.AutoModel.from_pretrained(source, **options, **how))
+    model, report = fetched(source, lambda **how: transformers.AutoModel.from_pretrained(source, **options, **how))
     missing = sorted(key for key in report["missing_keys"] if not _HARMLESS.search(key))
     if missing or report["mismatched_keys"]:
         raise UserError(
@@ -210,66 +180,8 @@ def _from_weights(source: str) -> Any:
 
 
 def _from_config(source: str, variant: Variant) -> Any:
-    config = _fetched(source, lambda **how: transformers.AutoConfig.from_pretrained(source, **how))
+    config = fetched(source, lambda **how: transformers.AutoConfig.from_pretrained(source, **how))
     return _fresh(transformers.AutoModel.from_config, config, variant.seed).base_model
-
-
-def _fetched(source: str, fetch: Callable[..., Any]) -> Any:
-    """What `fetch` gives: from the disk if it is there, else from the hub, else an error."""
-    local = Path(source).is_dir()
-    with quiet():
-        try:
-            return fetch(local_files_only=True, trust_remote_code=False)
-        except pickle.UnpicklingError as error:
-            raise UserError(
-                f"the weights of {source} are a pickle that would run code ({_line(error)}); convert them to safetensors"
-            ) from None
-        except Exception as error:  # transformers raises many kinds
-            if local or not isinstance(error, OSError):
-                raise UserError(_trouble(source, error)) from None
-        if not _online():
-            raise UserError(absent(source))
-        try:
-            return fetch(trust_remote_code=False)
-        except Exception as error:
-            raise UserError(_trouble(source, error)) from None
-
-
-def absent(name: str) -> str:
-    """What to say of a model that is not here and cannot be fetched."""
-    folder = name.rpartition("/")[2]
-    return (
-        f"{name} is not in the cache and there is no network; where there is one, run: hf download {name} --local-dir "
-        f"{folder}; then bring the folder and give its path"
-    )
-
-
-def _trouble(source: str, error: Exception) -> str:
-    text = str(error)
-    if "UnpicklingError" in text or "weights_only" in text.lower() or "Weights only" in text:
-        return f"the weights of {source} are a pickle that would run code; convert them to safetensors"
-    if "model type" in text or "model_type" in text or "trust_remote_code" in text or isinstance(error, KeyError):
-        return f"{source} has an architecture that transformers {transformers.__version__} does not know: {_line(error)}"
-    return f"{source} could not be loaded: {_line(error)}"
-
-
-def _line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:200] if lines else type(error).__name__
-
-
-def _online() -> bool:
-    """Whether the hub can be reached, found out in seconds rather than after many retries."""
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
-        return False
-    if any(os.environ.get(name) for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")):
-        return True
-    place = urlparse(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
-    try:
-        socket.create_connection((place.hostname or "huggingface.co", place.port or 443), timeout=4).close()
-    except OSError:
-        return False
-    return True
 
 
 def _weights(folder: Path) -> list[Path]:
@@ -336,7 +248,7 @@ def _tokenizer(loaded: Loaded) -> Any:
     if loaded.source is None:
         raise UserError(f"{loaded.name} was given as a model without a tokenizer; {without}")
     try:
-        found = _fetched(loaded.source, lambda **how: transformers.AutoTokenizer.from_pretrained(loaded.source, **how))
+        found = fetched(loaded.source, lambda **how: transformers.AutoTokenizer.from_pretrained(loaded.source, **how))
     except UserError as error:
         raise UserError(f"{loaded.name} has no tokenizer that can be loaded; {without} ({error})") from None
     size = loaded.model.config.vocab_size

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenflock.errors import UserError, require
-from tokenflock.probing.loading import Loaded, quiet
+from tokenflock.probing.fetching import quiet
+from tokenflock.probing.loading import Loaded
 from tokenflock.probing.texts import Text
 
 
