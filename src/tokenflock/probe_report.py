@@ -144,7 +144,11 @@ def spectra(matrices: xr.Dataset):
         middle.set_title(r"eigenvalues of $Q_h^\top K_h$")
         block, beta = np.broadcast_arrays(np.arange(1, matrices.sizes["block"] + 1)[:, None], matrices.beta.values)
         right.plot(block.ravel(), beta.ravel(), "o", ms=3, color=theme.palette[0], alpha=0.7)
-        right.set(xlabel="block", ylabel=r"effective $\beta$ of each head", yscale="log")
+        right.set(xlabel="block", ylabel=r"effective $\beta$ of each head")
+        if beta.max() > 10 * beta.min():
+            right.set_yscale("log")
+        else:
+            right.set_ylim(0, None)
         right.xaxis.get_major_locator().set_params(integer=True)
     return figure
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock import gpt, probing
+from tokenflock import gpt, plots, probing
+from tokenflock.cli import main
 from tokenflock.errors import UserError
 from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh, load, save
 from tokenflock.gpt.flowing import extend
@@ -63,6 +64,18 @@ def test_the_watched_numbers_are_those_of_a_probe(folder):
     np.testing.assert_allclose(watched.mean_cosine.sel(step=6), end.mean_cosine, atol=1e-4)
     start = flock.measure(gpt.probe(folder, untrained=True), MeanCosine())
     np.testing.assert_allclose(watched.mean_cosine.sel(step=0), start.mean_cosine, atol=1e-4)
+
+
+def test_a_training_is_drawn(folder, tmp_path):
+    figure = plots.training(flock.load(folder / "watch.nc"))
+    assert [ax.get_ylabel() for ax in figure.axes] == ["mean cosine of tokens", "clusters (cosine ≥ 0.9)", "effective rank"]
+    watched = flock.load(folder / "watch.nc").mean_cosine.isel(layer=-1).mean("prompt")
+    np.testing.assert_allclose(figure.axes[0].lines[-1].get_ydata(), watched, rtol=1e-6)
+    with pytest.raises(SystemExit, match="0"):
+        main(["plot", str(folder / "watch.nc"), "--out", str(tmp_path / "training.png")])
+    assert (tmp_path / "training.png").stat().st_size > 10_000
+    with pytest.raises(UserError, match="a training"):
+        plots.training(gpt.probe(folder))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tokenflock.cli.console import console, errors, keep_compiled
-from tokenflock.cli.values import numbers
+from tokenflock.cli.values import counted, numbers
 from tokenflock.errors import UserError
 from tokenflock.results import writable
 
@@ -197,7 +197,7 @@ def _time(seconds: float) -> str:
 
 
 def _tell_layers(found: Any) -> None:
-    console.print(f"[bold]{escape(found.attrs['title'])}[/], {found.sizes['prompt']} prompts")
+    console.print(f"[bold]{escape(found.attrs['title'])}[/], {counted(found.sizes['prompt'], 'prompt')}")
     console.print("layer  mean cosine  clusters  effective rank  energy (beta 4)")
     for layer in found.layer.values:
         here = found.sel(layer=layer).mean("prompt")

@@ -16,11 +16,13 @@ from tokenflock.results import writable
 Tokens = Literal["overview", "circle", "sphere", "plane", "trajectories", "attention"]
 Statistics = Literal["histogram", "histogram-over-time", "timeline"]
 Ensemble = Literal["phase-diagram", "curves"]
+Training = Literal["training"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
 KINDS = {
     "a run": get_args(Tokens) + get_args(Statistics),
     "an ensemble": get_args(Ensemble),
     "a measure": get_args(Measure),
+    "a training": get_args(Training),
 }  # the first is the default
 AT = ("circle", "sphere", "plane", "histogram", "attention", "radial", "density-surface")  # what is drawn at one time
 
@@ -34,7 +36,7 @@ def plot(
     /,
     *,
     kind: Annotated[
-        Literal["auto"] | Tokens | Statistics | Ensemble | Measure,
+        Literal["auto"] | Tokens | Statistics | Ensemble | Measure | Training,
         Parameter(
             help="what to draw; auto is overview for a run, phase-diagram for an ensemble, density-over-time for a measure"
         ),
@@ -55,6 +57,8 @@ def plot(
     Example: `tokenflock plot run.nc --kind circle --at 5 --tail 20 --theme dark --out circle.pdf`
 
     Example: `tokenflock plot d2.nc --kind curves --out d2.pdf`
+
+    Example: `tokenflock plot gpt/watch.nc --out training.png`
     """
     out = out or run.with_suffix(".png")
     writable(out)
@@ -82,7 +86,9 @@ def one_prompt(result, prompt: int):
 
 
 def _holds(result) -> str:
-    return "a run" if "x" in result else "a measure" if "density" in result else "an ensemble"
+    if "x" in result:
+        return "a run"
+    return "a measure" if "density" in result else "a training" if "step" in result.dims else "an ensemble"
 
 
 def _kind(kind: str, held: str) -> str:
@@ -102,6 +108,8 @@ def _draw(plots, result, kind: str, at: str | None, tail: int, landscape: bool, 
     make = getattr(plots, kind.replace("-", "_"))
     if kind in ("circle", "sphere"):
         return make(result, at=moment, tail=tail, landscape=landscape)
+    if kind == "training":
+        return make(result)
     if kind == "plane":
         return make(result, at=moment, tail=tail)
     if kind in ("attention", "radial", "density-surface"):

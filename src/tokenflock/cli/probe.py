@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from tokenflock.cli.console import console, keep_compiled, progress
-from tokenflock.cli.values import numbers
+from tokenflock.cli.values import counted, numbers
 from tokenflock.errors import UserError
 from tokenflock.results import writable
 
@@ -155,5 +155,5 @@ def _tell(result) -> None:
     words = {"mean_cosine": "mean cosine {:.3f}, {:.3f}", "pair_density": "share of pairs above 0.9 {:.3f}, {:.3f}",
              "cluster_count": "clusters {:.0f}, {:.0f}"}  # fmt: skip
     told = "; ".join(words[name].format(*ends[name]) for name in words)
-    title = f"[bold]{escape(result.attrs['title'])}[/], {result.sizes['prompt']} prompts"
+    title = f"[bold]{escape(result.attrs['title'])}[/], {counted(result.sizes['prompt'], 'prompt')}"
     console.print(f"{title}, at layers {int(first.layer)} and {int(last.layer)}: {told}", soft_wrap=True)

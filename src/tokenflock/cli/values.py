@@ -52,3 +52,12 @@ def _file(path: Path, name: str) -> np.ndarray:
         return np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
     except ValueError as error:
         raise UserError(f"{name}: {path} is not an array of numbers ({error})") from None
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "prompt"), counted(3, "prompt")
+    ('1 prompt', '3 prompts')
+    """
+    return f"{count} {thing}" + ("" if count == 1 else "s")

@@ -61,6 +61,7 @@ class Schedule:
 
 
 BEARS = {"bigram": 10, "head": 3, "multi-head": 3}  # how much larger a rate lower rungs bear
+WARMS = {"post": 3}  # how much longer a warm-up it wants: else some seeds never leave the collapse of the first steps
 PRESETS = {
     "cpu": (Shape(), Schedule(rate=3e-3)),  # a few minutes on two cores; so small a model bears a larger rate still
     "quick": (Shape(context=48, width=64, depth=2, heads=2), Schedule(steps=300, batch=16, rate=3e-3, warmup=20, every=100)),
@@ -81,6 +82,11 @@ def preset(name: str, **changes: object) -> tuple[Shape, Schedule]:
         raise UserError(f"preset must be {' or '.join(PRESETS)}, got {name!r}")
     given = {key: value for key, value in changes.items() if value is not None}
     shape, schedule = PRESETS[name]
-    rung = given.get("rung", "gpt")
-    schedule = replace(schedule, rate=BEARS.get(rung, 1) * schedule.rate, decay=0.0 if rung == "bigram" else schedule.decay)
+    rung, norm = given.get("rung", "gpt"), given.get("norm", "pre")
+    schedule = replace(
+        schedule,
+        rate=BEARS.get(rung, 1) * schedule.rate,
+        decay=0.0 if rung == "bigram" else schedule.decay,
+        warmup=WARMS.get(norm, 1) * schedule.warmup,
+    )
     return tuple(replace(one, **{k: v for k, v in given.items() if k in one.__dataclass_fields__}) for one in (shape, schedule))

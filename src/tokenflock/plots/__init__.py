@@ -10,7 +10,7 @@ _HOMES = {
     "style": "styles", "look": "styles", "panels": "styles", "save_figure": "saving",
     "circle": "circles", "sphere": "spheres", "plane": "planes", "trajectories": "paths", "attention": "matrices",
     "histogram": "histograms", "histogram_over_time": "histograms", "timeline": "timelines",
-    "overview": "dashboard", "film": "films",
+    "overview": "dashboard", "film": "films", "training": "trainings",
     "phase_diagram": "phases", "phase_grid": "phases", "curves": "bands",
     "density_over_time": "density_maps", "radial": "radials", "cloud": "clouds", "density_surface": "surfaces",
 }  # fmt: skip

@@ -16,7 +16,7 @@ from tokenflock.papers.scale import Scale
 from tokenflock.papers.small_gpt._models import corpus, said, settings, train_all
 from tokenflock.plots import panels, plane
 
-SOURCE = "Films"
+SOURCE = "Part 6"
 SENTENCE = "the value of the name is bound to the object that the call gave"
 CASES = {"trained": "trained", "untrained": "untrained", "deep": "shared layer, four times its depth"}
 

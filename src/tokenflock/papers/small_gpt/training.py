@@ -11,9 +11,9 @@ import xarray as xr
 
 from tokenflock.claims import Claim, at_least, at_most
 from tokenflock.papers.scale import Scale
-from tokenflock.papers.small_gpt._drawing import band, spread
-from tokenflock.papers.small_gpt._models import LABELS, said, settings, train_all
-from tokenflock.plots import look, panels
+from tokenflock.papers.small_gpt._drawing import spread
+from tokenflock.papers.small_gpt._models import said, settings, train_all
+from tokenflock.plots import panels, training
 
 SOURCE = "Part 2"
 KINDS = ("pre", "post")
@@ -27,21 +27,9 @@ def compute(scale: Scale) -> xr.Dataset:
 
 
 def draw(data: xr.Dataset):
-    names = ("mean_cosine", "cluster_count", "effective_rank")
-    figure, axes = panels(2, len(names), size=(2.9, 2.4), sharex=True)
-    with look(figure) as theme:
-        shades = theme.sequential([0.35 + 0.6 * k / (data.sizes["layer"] - 1) for k in range(data.sizes["layer"])])
-        for row, norm in enumerate(KINDS):
-            for column, name in enumerate(names):
-                ax = axes[row * len(names) + column]
-                for layer, colour in zip(data.layer.values, shades):
-                    band(ax, data[name].sel(norm=norm, layer=layer), "step", colour, label=f"layer {layer}")
-                ax.set_xscale("symlog", linthresh=10, linscale=0.5)
-                ax.set(xlim=(0, int(data.step[-1])), ylabel=LABELS[name], title=f"{norm}-norm")
-                ax.set_ylim(0, float(data[name].max()) * 1.06)
-        for ax in axes[-len(names) :]:
-            ax.set_xlabel("step of the training")
-        axes[-1].legend(loc="upper right", ncols=2)
+    figure, axes = panels(len(KINDS), 3, size=(2.9, 2.4))
+    for row, norm in enumerate(KINDS):
+        training(data.sel(norm=norm), axes=axes[3 * row : 3 * row + 3], title=f"{norm}-norm", legend=row == len(KINDS) - 1)
     return figure
 
 
