@@ -77,7 +77,7 @@ def plot(
 
 def one_prompt(result, prompt: int):
     """A result of one prompt; anything else as it is."""
-    if "prompt" not in result.get("x", result).dims:
+    if "x" not in result or "prompt" not in result["x"].dims:
         return result
     count = result.sizes["prompt"]
     if not 0 <= prompt < count:
