@@ -53,6 +53,7 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
     """For each observable its values on all frames, (frame, ...). Cosines are computed once for all that read them."""
     x = result["x"]
     require(x.ndim >= 2 and x.dims[-1] == "coord", "x", "an array with axes (..., token, coord)", x.dims)
+    require(x.size > 0, "x", "tokens of one frame or more", f"shape {x.shape}")
     n, d = x.shape[-2:]
     dtype = "float64" if x.dtype == np.float64 else "float32"
     frames, weights = x.values.reshape(-1, n, d), _weights(result).reshape(-1, n)

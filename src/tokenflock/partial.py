@@ -64,10 +64,10 @@ class Store:
 
     def _read(self) -> None:
         try:
-            whole = np.load(self.path, allow_pickle=False)
+            loaded = np.load(self.path, allow_pickle=False)
         except (ValueError, OSError, EOFError):
             raise UserError(f"{self.path} is not the beginning of a run; delete it, or choose another output") from None
-        with whole as found:
+        with loaded as found:
             if str(found["mark"]) != self.mark:
                 raise UserError(f"{self.path} holds the beginning of another run; delete it, or choose another output")
             for key in found.files:

@@ -16,6 +16,7 @@ import xarray as xr
 from tokenflock import pages
 from tokenflock.errors import require
 from tokenflock.plots import look, panels, save_figure
+from tokenflock.plots.bands import band
 from tokenflock.results import whole, writable
 
 _COSINE = r"$\langle x_i,\,x_j\rangle/|x_i||x_j|$"
@@ -76,7 +77,7 @@ def curves(results: Sequence[xr.Dataset]):
     with look(figure) as theme:
         for ax, name in zip(axes, names):
             for colour, one in zip(theme.palette, results):
-                _curve(ax, _by_layer(one[name], one), colour, str(one.attrs["model"]))
+                band(ax, _by_layer(one[name], one), "layer", colour, str(one.attrs["model"]))
             ax.set(xlabel="layer", ylabel=_CURVES[name])
         if "energies" in results[0]:
             _energies(axes[len(names)], results, theme)
@@ -123,7 +124,7 @@ def systems(followed: xr.Dataset):
         for ax, (name, label) in zip(axes, words.items()):
             for k, system in enumerate(followed.system.values):
                 dash = "--" if system == "everything" else "-"
-                _curve(ax, followed[name].sel(system=system), theme.palette[k], _SYSTEMS[str(system)], dash)
+                band(ax, followed[name].sel(system=system), "layer", theme.palette[k], _SYSTEMS[str(system)], dash)
             ax.set(xlabel="layer", ylabel=label)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
     return figure
@@ -165,11 +166,6 @@ class _Drawn:
         return f"<figure>{pages.picture(place, caption)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _curve(ax, values: xr.DataArray, colour: str, label: str, dash: str = "-") -> None:
-    ax.plot(values.layer, values.mean("prompt"), dash, color=colour, label=label)
-    ax.fill_between(values.layer, values.min("prompt"), values.max("prompt"), color=colour, alpha=0.2, lw=0)
-
-
 def _by_layer(values: xr.DataArray, result: xr.Dataset) -> xr.DataArray:
     """One number for each prompt and layer: entropy is averaged over heads and over the tokens that count."""
     if "head" not in values.dims:
@@ -181,7 +177,7 @@ def _energies(ax, results: Sequence[xr.Dataset], theme) -> None:
     for colour, one in zip(theme.palette, results):
         for dash, beta in zip(("-", "--", ":", "-."), one.beta.values):
             label = rf"$\beta$ = {beta:g}" if one is results[0] else "_"
-            _curve(ax, one.energies.sel(beta=beta), colour, label, dash)
+            band(ax, one.energies.sel(beta=beta), "layer", colour, label, dash)
     ax.set(xlabel="layer", ylabel="energy (one at consensus)", ylim=(0, 1.04))
     ax.legend(loc="best")
 

@@ -19,7 +19,7 @@ def whole(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
         part = Path(folder) / path.name
         yield part
-        with open(part, "rb") as written:
+        with open(part, "r+b") as written:
             os.fsync(written.fileno())
         os.replace(part, path)
 

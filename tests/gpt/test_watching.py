@@ -113,6 +113,12 @@ def test_finer_steps_converge_to_the_flow_at_first_order():
     assert found.divergence.values[0] == pytest.approx(0, abs=1e-6)
 
 
+def test_a_post_norm_layer_is_no_flow():
+    shape = gpt.Shape(vocab=9, context=8, width=16, heads=2, depth=2, shared=True, norm="post")
+    with pytest.raises(UserError, match="no small step of a flow"):
+        gpt.refine(gpt.build(shape, jax.random.key(0)), np.zeros((1, 8), np.int32))
+
+
 def test_a_deeper_run_is_that_of_the_probe(folder):
     ids = gpt.probe(folder)["id"].values
     found = extend(load(folder).model, ids)

@@ -91,6 +91,13 @@ def test_a_result_holds_it_under_its_name_with_its_dims(one, run, monkeypatch):
         assert np.allclose(measured[k], bound.measure(jnp.asarray(run.x.values[k]), w), rtol=1e-9, atol=1e-9)
 
 
+def test_a_lost_frame_is_nan_and_the_others_are_not(run):
+    broken = run.assign(x=run.x.where(run.time > run.time[0]))
+    found = flock.measure(broken, [EffectiveRank(), MeanCosine()])
+    for name in ("effective_rank", "mean_cosine"):
+        assert np.isnan(found[name][0]) and np.isfinite(found[name][1:]).all()
+
+
 def test_a_model_is_measured_like_a_simulation():
     x, w = tokens(5, 4)
     model = xr.Dataset(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 
@@ -33,7 +34,8 @@ def test_a_file_and_a_page(folder, tmp_path, capsys):
     result = flock.load(out)
     assert result.x.dims == ("prompt", "layer", "token", "coord") and result.sizes["prompt"] == 3 and result.sizes["layer"] == 7
     html = page.read_text()
-    assert html.count("data:image/png;base64,") == 5 and "http" not in html.replace("http://www.w3.org", "")
+    assert html.count("data:image/png;base64,") == 5
+    assert "http" not in re.sub(r"base64,[^\"']+|http://www\.w3\.org", "", html)  # by chance it may stand in a picture
     assert "untrained, seed 0" in html and "attention alone" in html and "effective" in html
     assert "mean cosine" in capsys.readouterr().out
 

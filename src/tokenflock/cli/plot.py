@@ -38,7 +38,8 @@ def plot(
     kind: Annotated[
         Literal["auto"] | Tokens | Statistics | Ensemble | Measure | Training,
         Parameter(
-            help="what to draw; auto is overview for a run, phase-diagram for an ensemble, density-over-time for a measure"
+            help="what to draw; auto is overview for a run, phase-diagram for an ensemble, density-over-time for a measure, "
+            "training for a watch.nc"
         ),
     ] = "auto",
     at: Annotated[str | None, Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]")] = None,

@@ -57,6 +57,9 @@ def check_attention(name: str, Q: Matrix, K: Matrix, V: Matrix, heads: bool = Fa
     form = "(heads, m, d)" if heads else "(m, d)"
     for letter, shape in shapes.items():
         require(len(shape) == 2 + lead, f"{name}.{letter}", f"a matrix of shape {form}", f"shape {shape}")
+    if heads:
+        counts = {shape[0] for shape in shapes.values()}
+        require(len(counts) <= 1, f"{name}: Q, K, V", "arrays with one number of heads", f"{sorted(counts)} heads")
     if "V" in shapes:
         rows, columns = shapes["V"][-2:]
         require(rows == columns, f"{name}.V", "square, (d, d)", f"shape {shapes['V']}")

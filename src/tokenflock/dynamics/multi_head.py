@@ -10,7 +10,6 @@ import numpy as np
 from tokenflock.dynamics._kernels import softmax
 from tokenflock.dynamics._matrices import act, check_attention, width
 from tokenflock.dynamics.dynamics import MeanField
-from tokenflock.errors import require
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
 
 
@@ -43,13 +42,6 @@ class MultiHead(MeanField):
 
     def __check_init__(self) -> None:
         check_attention("MultiHead", self.Q, self.K, self.V, heads=True)
-        counts = {len(M) for M in (self.Q, self.K, self.V) if M is not None and np.ndim(M) == 3}
-        require(
-            len(counts) == 1,
-            "MultiHead: Q, K, V",
-            "arrays with one number of heads",
-            f"{sorted(counts)} heads",
-        )
 
     @property
     def heads(self) -> int:

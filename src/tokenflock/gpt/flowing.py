@@ -23,8 +23,13 @@ def refine(model: GPT, ids: np.ndarray, factors: Sequence[int] = (1, 2, 4, 8)) -
 
     Returns, for each factor, `distance` (to the tokens of the finest steps, against their length), `divergence`
     (Kullback-Leibler, from the predictions of the trained step to these) and `loss` on the passages `ids` (prompt, token).
-    Where layers are steps of a smooth flow, `distance` falls like h. Source: section 2 of arXiv 2312.10794.
+    Where layers are steps of a smooth flow, `distance` falls like h. With nGPT each step ends on the sphere. A post-norm layer
+    is no identity at h = 0, because of the gain of its norm, and is refused. Source: section 2 of arXiv 2312.10794.
     """
+    if isinstance(model, GPT) and model.shape.norm == "post":
+        raise UserError(
+            "a post-norm layer is no small step of a flow: its gain acts at h = 0 too; train with --norm pre or ngpt"
+        )
     return _compared(model, ids, factors, lambda k: (model.shape.depth * k, 1 / k))
 
 

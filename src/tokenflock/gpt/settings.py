@@ -56,6 +56,7 @@ class Schedule:
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "every", "chunk"):
             require(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
+        require(0 <= self.seed < 2**31, "seed", "from 0 to below 2^31", self.seed)
         require(self.rate > 0 and self.clip > 0, "rate and clip", "above 0", f"{self.rate} and {self.clip}")
         object.__setattr__(self, "momentum", tuple(self.momentum))  # JSON knows lists only
 

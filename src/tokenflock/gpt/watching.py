@@ -150,11 +150,13 @@ def _matrices_of(block: Block, pre: bool) -> Matrices:
     Q, K, V = np.asarray(block.attention.qkv, float).reshape(d, 3, heads, -1).transpose(1, 2, 3, 0)  # (heads, m, d) each
     O = np.asarray(block.attention.mix, float).reshape(heads, -1, d).swapaxes(1, 2)  # (heads, d, m)
     A, W = np.asarray(block.perceptron.up, float).T, np.asarray(block.perceptron.down, float).T
-    none, inner = np.zeros(Q.shape[:2]), np.zeros(len(A))
+    none = np.zeros(Q.shape[:2])
     first, second = (Norm(np.asarray(move.gains[0], float), np.zeros(d), EPSILON) for move in block.moves)
     scale = Q.shape[1] ** -0.5
-    return Matrices(Q, K, V, O, none, none, none, np.zeros(d), A, inner, W, np.zeros(d), first, second, scale, "gelu_new", pre,
-                    causal=True)  # fmt: skip
+    return Matrices(
+        Q, K, V, O, none, none, none, np.zeros(d), A, np.zeros(len(A)), W, np.zeros(d), first, second, scale, "gelu_new", pre,
+        causal=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,10 @@ class EffectiveRank(Observable):
 
     def on_host(self, x: Array, w: Array) -> Array:
         """Many frames at once: LAPACK gives eigenvalues without vectors, XLA only with them, four times as slowly."""
-        return jax.jit(_perplexity)(np.linalg.eigvalsh(np.asarray(jax.jit(_gram)(x, w))))
+        gram = np.asarray(jax.jit(_gram)(x, w))
+        lost = ~np.isfinite(gram).all(axis=(1, 2), keepdims=True)
+        found = jax.jit(_perplexity)(np.linalg.eigvalsh(np.where(lost, 0, gram)))
+        return jnp.where(lost[:, 0, 0], jnp.nan, found)
 
 
 def _gram(x: Tokens, w: Weights) -> Array:

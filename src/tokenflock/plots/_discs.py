@@ -61,7 +61,7 @@ def _heaviest(place: np.ndarray, w: np.ndarray, groups: np.ndarray, count: int) 
 def colour_groups(tale: Story, clusters_at: float | None = None) -> np.ndarray:
     """The colour of each token, an index: that of its cluster at a time, the heaviest clusters first.
 
-    Tokens of a model that are the same word have one colour, unless a time is given. Else the time is the last one; where all
+    Of a model the most frequent words have a colour each, unless a time is given. Else the time is the last one; where all
     tokens are one by then, it is the end of the longest stage with a few clusters, so that the picture shows who met whom.
     """
     if clusters_at is None and tale.words is not None:

@@ -53,6 +53,14 @@ def curves(
     return ax
 
 
+def band(ax: Axes, values: xr.DataArray, along: str, colour, label: str = "_", line: str = "-") -> None:
+    """The mean of values over all axes but one as a line, their range as a band; few places are marked."""
+    rest = [dim for dim in values.dims if dim != along]
+    at, mark = values[along].values, "o" if values.sizes[along] <= 10 else ""
+    ax.plot(at, values.mean(rest), line, marker=mark, markersize=3, color=colour, label=label)
+    ax.fill_between(at, values.min(rest), values.max(rest), color=colour, alpha=0.22, lw=0)
+
+
 def _curve(ax: Axes, swept: Sweep, row: int, colour: tuple[float, ...], label: str, presence: float) -> None:
     mean = swept.mean[row]
     ax.plot(swept.times, mean, color=colour, lw=0.5 + 0.7 * presence, label=label, marker="o" if swept.frames == 1 else None)

@@ -40,7 +40,7 @@ def circle(
       tail: how many earlier frames to draw.
       landscape: draw the potential.
       delta: tokens whose cosine is at least 1 - delta are one disc.
-      clusters_at: the time whose clusters give the colours; the last unless given (see `trajectories`).
+      clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
     """
     tale = story(result)
     with look(ax) as theme:

@@ -24,7 +24,7 @@ def overview(result: xr.Dataset, *, log_time: bool = False, clusters_at: float |
     Args:
       result: a run, or a model, with d >= 2.
       log_time: logarithmic time.
-      clusters_at: the time whose clusters give the colours; the last unless given (see `trajectories`).
+      clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
     """
     tale = story(result)
     if tale.d < 2:

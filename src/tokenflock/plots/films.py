@@ -69,7 +69,7 @@ def film(
       tail: how many earlier frames to draw behind each token.
       azimuth, elevation: of the camera, in degrees (sphere).
       spin: degrees by which the camera turns during the film (sphere).
-      clusters_at: the time whose clusters give the colours; the last unless given (see `trajectories`).
+      clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
       log_time: logarithmic time beside the tokens; unless given, where frames span over three decades in about equal ratios.
       between: pictures between two layers of a model; as many as make twenty seconds, at most 29, unless given.
       progress: called with the share of pictures that are done.

@@ -33,7 +33,8 @@ def trajectories(
       ax: where to draw; a new figure unless given.
       log_time: logarithmic time.
       clusters_at: the time whose clusters give the colours. Unless given it is the last; where all tokens are one cluster by
-        then, the end of the longest stage with a few clusters.
+        then, the end of the longest stage with a few clusters. Where tokens are words of a model, the seven most frequent words
+        have a colour each.
       title: say what ran.
     """
     tale = story(result)

@@ -33,8 +33,7 @@ def plane(
       ax: where to draw; a new figure unless given.
       at: the time (or layer); the last unless given. The nearest frame is shown.
       tail: how many earlier frames to draw.
-      clusters_at: the time whose clusters give the colours. Unless given it is the last (see `trajectories`), and words of a
-        model have a colour each.
+      clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
     """
     tale = story(result)
     with look(ax) as theme:

@@ -49,7 +49,7 @@ def sphere(
       azimuth: of the camera, in degrees; beside the place where the tokens end up unless given.
       elevation: of the camera, in degrees.
       delta: tokens whose cosine is at least 1 - delta are one disc.
-      clusters_at: the time whose clusters give the colours; the last unless given (see `trajectories`).
+      clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
     """
     tale = story(result)
     with look(ax) as theme:

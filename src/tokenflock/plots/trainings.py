@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from tokenflock.errors import require
+from tokenflock.plots.bands import band
 from tokenflock.plots.styles import look, panels
 
 _SHOWN = {
@@ -36,17 +37,14 @@ def training(result: xr.Dataset, *, axes: Sequence[Axes] | None = None, title: s
         shades = theme.sequential(np.linspace(0.35, 0.95, result.sizes["layer"]))
         for ax, (name, label) in zip(axes, _SHOWN.items()):
             for layer, colour in zip(result.layer.values, shades):
-                _band(ax, result[name].sel(layer=layer), colour, f"layer {layer}")
+                band(ax, result[name].sel(layer=layer), "step", colour, f"layer {layer}")
             ax.set_xscale("symlog", linthresh=10, linscale=0.5)
-            ax.set(xlim=(0, max(int(result.step[-1]), 1)), ylim=(0, 1.06 * float(result[name].max())))
+            ax.set(
+                xlim=(0, max(int(result.step[-1]), 1)),
+                ylim=(min(0, float(result[name].min())), 1.06 * float(result[name].max())),
+            )
             ax.set(xlabel="step of the training", ylabel=label)
         axes[0].set_title(title or str(result.attrs.get("title", "")))
         if legend:
             axes[-1].legend(loc="upper right", ncols=2)
     return figure
-
-
-def _band(ax: Axes, values: xr.DataArray, colour, label: str) -> None:
-    rest = [dim for dim in values.dims if dim != "step"]
-    ax.plot(values.step, values.mean(rest), "o-", color=colour, label=label, markersize=3)
-    ax.fill_between(values.step, values.min(rest), values.max(rest), color=colour, alpha=0.22, lw=0)

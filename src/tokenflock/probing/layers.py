@@ -145,7 +145,7 @@ def _dataset(
 def _measured(block: xr.Dataset, observe: Sequence[Observable]) -> xr.Dataset:
     """A block with its observables, in double precision: among 100,000 pairs some lie so near a threshold that single precision
     puts them on its other side."""
-    return measure(block.assign(x=block["x"].astype(np.float64)), observe).assign(x=block["x"])
+    return measure(block.assign(x=block["x"].astype(np.float64)), observe).assign(x=block["x"]) if observe else block
 
 
 def _rows(rows: Sequence[np.ndarray], size: int, fill: Any, dtype: Any) -> np.ndarray:

@@ -6,22 +6,16 @@ import numpy as np
 import xarray as xr
 
 from tokenflock.plots import look
+from tokenflock.plots.bands import band
 
 STYLES = {"trained": (0, "-"), "untrained": (3, "--")}  # colour and line of each kind of weights
-
-
-def band(ax, values: xr.DataArray, along: str, colour: str, line: str = "-", label: str | None = None, seeds: str = "seed"):
-    """The mean over seeds as a line, their range as a band."""
-    at = values[along].values
-    ax.plot(at, values.mean(seeds), line, color=colour, label=label, marker="o" if len(at) <= 8 else None, markersize=3)
-    ax.fill_between(at, values.min(seeds), values.max(seeds), color=colour, alpha=0.22, lw=0)
 
 
 def both(ax, values: xr.DataArray, title: str = "", ylabel: str = "", top: float | None = None) -> None:
     """Trained and untrained weights against the layer; `values` are (weights, seed, layer)."""
     with look(ax) as theme:
         for weights, (colour, line) in STYLES.items():
-            band(ax, values.sel(weights=weights), "layer", theme.palette[colour], line, weights)
+            band(ax, values.sel(weights=weights), "layer", theme.palette[colour], weights, line)
         ax.set(xlim=(0, float(values.layer[-1])), ylim=(0, top), ylabel=ylabel, title=title)
         if values.sizes["layer"] <= 8:
             ax.set_xticks(values.layer.values)

@@ -16,7 +16,7 @@ import xarray as xr
 from tokenflock.gpt import text
 from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh
 from tokenflock.gpt.language import LanguageModel
-from tokenflock.gpt.settings import Schedule, Shape, preset
+from tokenflock.gpt.settings import BEARS, WARMS, Schedule, Shape, preset
 from tokenflock.gpt.training import optimiser, run
 from tokenflock.gpt.watching import followed
 from tokenflock.papers.scale import Scale
@@ -134,7 +134,9 @@ def said(scale: Scale) -> str:
     alphabet, ids = corpus()
     return (
         f"{shape.depth} layers, {shape.heads} heads, width {shape.width}, context {shape.context}, {schedule.steps} steps of "
-        f"{schedule.batch} windows, learning rate {schedule.rate:g}, {len(seeds(scale))} seeds; the manual of Python "
+        f"{schedule.batch} windows, learning rate {schedule.rate:g} (bigram {BEARS['bigram']} times, head and multi-head "
+        f"{BEARS['head']} times as much), warm-up {schedule.warmup} steps (post-norm {WARMS['post']} times as long), "
+        f"{len(seeds(scale))} seeds; the manual of Python "
         f"{platform.python_version()} ({len(ids):,} characters, {alphabet.size} letters), its last tenth held out; tokens of "
         f"{len(passages(scale))} held-out passages"
     )

@@ -2,7 +2,7 @@
 
 A trained GPT (pre-norm, seed 0), the same with fresh weights, and a trained shared layer passed four times as often as it was
 trained read one sentence. Directions of tokens are drawn in the plane of their first two principal axes, and on the sphere of
-the first three; between layers they move on straight lines. Letters that are the same have one colour.
+the first three; between layers they move on straight lines. The most frequent letters have a colour each.
 """
 
 from __future__ import annotations

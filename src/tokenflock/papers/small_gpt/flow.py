@@ -1,8 +1,9 @@
 """A trained layer as a flow: half the step, twice the depth.
 
 Residual networks are read as Euler steps of a differential equation (section 2 of arXiv 2312.10794): x <- x + h F(x) with h = 1
-in the trained model. Here the shared layer of a trained model is passed k times as often with steps h = 1/k, so that all reach
-the same time, up to k = 64; then the tokens, the predictions and the loss are compared.
+in the trained model (pre-norm), or the same followed by the sphere (nGPT). Here the shared layer of a trained model is passed k
+times as often with steps h = 1/k, so that all reach the same time, up to k = 64; then the tokens, the predictions and the loss
+are compared. Post-norm layers are left out: with a gain in their norm they are no identity at h = 0, so there is no flow.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import xarray as xr
 from tokenflock.claims import Claim, at_least, near
 from tokenflock.gpt.flowing import refine
 from tokenflock.papers.scale import Scale
-from tokenflock.papers.small_gpt._drawing import band, spread
+from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import passages, said, train_all
 from tokenflock.plots import look, panels
+from tokenflock.plots.bands import band
 
 SOURCE = "Part 5"
-NORMS = ("pre", "post")
+NORMS = ("pre", "ngpt")
+TITLES = {"pre": "pre-norm", "ngpt": "nGPT"}
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -34,9 +37,9 @@ def draw(data: xr.Dataset):
         for place, norm in enumerate(NORMS):
             colour, line = theme.palette[(0, 2)[place]], ("-", "--")[place]
             one = data.sel(norm=norm)
-            band(axes[0], one.distance.isel(h=slice(0, -1)), "h", colour, line, f"{norm}-norm")
-            band(axes[1], one.divergence.isel(h=slice(1, None)), "h", colour, line)
-            band(axes[2], one.loss, "h", colour, line)
+            band(axes[0], one.distance.isel(h=slice(0, -1)), "h", colour, TITLES[norm], line)
+            band(axes[1], one.divergence.isel(h=slice(1, None)), "h", colour, "_", line)
+            band(axes[2], one.loss, "h", colour, "_", line)
         h = data.h.values[3:-1]
         slope = (h - data.h.values[-1]) / (h[-1] - data.h.values[-1]) * float(data.distance.isel(h=-2).min()) * 0.5
         axes[0].plot(h, slope, ":", color=theme.soft, label="first order")
@@ -60,8 +63,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
         found += [
             Claim(
                 f"order-{norm}",
-                f"{norm}-norm: as h → 0 the layers approach a flow at first order (distance to h = 1/64 of h = 1/16 over that "
-                "of h = 1/32, which is 3 for Euler's method; mean over seeds)",
+                f"{TITLES[norm]}: as h → 0 the layers approach a flow at first order (distance to h = 1/64 of h = 1/16 over "
+                "that of h = 1/32, which is 3 for Euler's method; mean over seeds)",
                 "Section 2 of arXiv 2312.10794; Euler's method",
                 float(ratio.mean()),
                 near(euler, 0.6),
@@ -69,7 +72,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
             Claim(
                 f"step-{norm}",
-                f"{norm}-norm: the trained step is no small step of that flow (least relative distance of h = 1 over seeds)",
+                f"{TITLES[norm]}: the trained step is no small step of that flow (least relative distance of h = 1 over seeds)",
                 "Section 2 of arXiv 2312.10794",
                 float(one.distance.isel(factor=0).min()),
                 at_least(0.1),

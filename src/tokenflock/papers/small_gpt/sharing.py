@@ -11,9 +11,10 @@ import xarray as xr
 from tokenflock.claims import Claim, at_least
 from tokenflock.gpt.flowing import extend
 from tokenflock.papers.scale import Scale
-from tokenflock.papers.small_gpt._drawing import band, both, spread
+from tokenflock.papers.small_gpt._drawing import both, spread
 from tokenflock.papers.small_gpt._models import LABELS, passages, said, settings, train_all, trained_and_not
 from tokenflock.plots import look, panels
+from tokenflock.plots.bands import band
 
 SOURCE = "Part 4"
 NORMS = ("pre", "post")
@@ -58,7 +59,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     found = []
     for norm in NORMS:
         one = data.sel(norm=norm)
-        trained, fresh = one.sel(weights="trained"), one.sel(weights="untrained")
+        trained = one.sel(weights="trained")
         ends = {k: spread(one.loss_at.sel(factor=k)) for k in FACTORS}
         found += [
             Claim(
@@ -79,9 +80,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
             Claim(
                 f"clusters-{norm}",
-                f"{norm}-norm: four times its depth does not bring the trained layer's tokens into one cluster (least number "
-                "of clusters over seeds)",
-                "observation; Theorem 6.1 has one cluster for idealised layers",
+                f"{norm}-norm: four times its depth does not bring the trained layer's tokens into one cluster (number of "
+                "clusters, mean over passages, least over seeds)",
+                "observation; Theorem 6.1 of arXiv 2312.10794 has one cluster for idealised layers",
                 float(trained.cluster_count.isel(layer=-1).min()),
                 at_least(2),
                 note=f"at {depth} passes {spread(trained.cluster_count.sel(layer=depth), 0)}, at {4 * depth} passes "
@@ -97,8 +98,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "observation",
             float(fresh.diff("layer").min()),
             at_least(0),
-            note=f"{spread(fresh.isel(layer=0))} to {spread(fresh.isel(layer=-1))}; an identity does not take part: at most "
-            f"{float(data.sel(norm='post', weights='untrained').mean_cosine.max()):.2f} for post-norm",
+            note=f"from {spread(fresh.isel(layer=0))} to {spread(fresh.isel(layer=-1))}; post-norm hardly moves with fresh "
+            f"weights, at most {float(data.sel(norm='post', weights='untrained').mean_cosine.max()):.2f}",
         )
     )
     return found

@@ -17,6 +17,7 @@ from tokenflock.plots import panels, training
 
 SOURCE = "Part 2"
 KINDS = ("pre", "post")
+EARLY = 100  # steps
 
 
 def compute(scale: Scale) -> xr.Dataset:
@@ -37,14 +38,15 @@ def claims(data: xr.Dataset) -> list[Claim]:
     found = []
     for norm in KINDS:
         cosine, clusters = (data[name].isel(layer=-1).sel(norm=norm) for name in ("mean_cosine", "cluster_count"))
-        at = cosine.mean("seed").idxmax("step")
+        early = cosine.where((cosine.step > 0) & (cosine.step <= EARLY), drop=True)
+        at = early.mean("seed").idxmax("step")
         found += [
             Claim(
                 f"collapse-{norm}",
-                f"{norm}-norm: early in the training the tokens of the last layer collapse (mean cosine at the worst of the "
-                "watched steps, least over seeds; 1 is consensus)",
+                f"{norm}-norm: within the first {EARLY} steps of the training the tokens of the last layer collapse (greatest "
+                "mean cosine at the watched steps, least over seeds; 1 is consensus)",
                 "observation",
-                float(cosine.max("step").min()),
+                float(early.max("step").min()),
                 at_least(0.85),
                 note=f"at step {int(at)} it is {spread(cosine.sel(step=at))}, with {spread(clusters.sel(step=at), 1)} clusters "
                 f"of {int(data.attrs['tokens'])} tokens; before the training {spread(cosine.isel(step=0))}",
