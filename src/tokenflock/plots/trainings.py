@@ -46,5 +46,6 @@ def training(result: xr.Dataset, *, axes: Sequence[Axes] | None = None, title: s
             ax.set(xlabel="step of the training", ylabel=label)
         axes[0].set_title(title or str(result.attrs.get("title", "")))
         if legend:
-            axes[-1].legend(loc="upper right", ncols=2)
+            named = axes[0].get_legend_handles_labels()
+            figure.legend(*named, loc="outside lower center", ncols=min(7, result.sizes["layer"]))
     return figure
