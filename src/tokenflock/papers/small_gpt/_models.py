@@ -73,7 +73,8 @@ def seeds(scale: Scale) -> range:
 
 def marks(scale: Scale) -> tuple[int, ...]:
     """Steps of the training at which tokens are watched."""
-    return scale.pick(quick=(0, 10, 20, 30, 100, 600), paper=(0, 10, 20, 30, 100, 300, 1000, 2000))
+    early = (0, 10, 20, 30, 40, 50, 70, 100)
+    return early + scale.pick(quick=(600,), paper=(300, 1000, 2000))
 
 
 def passages(scale: Scale) -> np.ndarray:
