@@ -171,13 +171,21 @@ def train(
     return last
 
 
+def untrained(config: Config) -> Checkpoint:
+    """A fresh model and a fresh optimiser, at step 0."""
+    model = fresh(config.shape, config.schedule.seed)
+    return Checkpoint(config, model, 0, _state(config, model))
+
+
+def _state(config: Config, model: LanguageModel) -> Any:
+    return optimiser(config.schedule).init(eqx.filter(model, eqx.is_array))
+
+
 def begin(folder: Path, config: Config) -> Checkpoint:
     """A fresh model, or the one in the folder if it was trained with the same settings and text."""
-    make = optimiser(config.schedule).init
     if not is_ours(folder):
-        model = fresh(config.shape, config.schedule.seed)
-        return Checkpoint(config, model, 0, make(eqx.filter(model, eqx.is_array)))
-    found = load(folder, lambda model: make(eqx.filter(model, eqx.is_array)))
+        return untrained(config)
+    found = load(folder, lambda model: _state(config, model))
     if found.config != config:
         parts = [
             name for name in ("shape", "schedule", "alphabet", "digest") if getattr(found.config, name) != getattr(config, name)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from tokenflock.plots._spread import Spread, colour_norm
-from tokenflock.plots._stage import INCHES, layout
+from tokenflock.plots._stage import blank, layout
 from tokenflock.plots._time_axis import time_axis
 from tokenflock.plots.density_maps import density_bar, draw_map
 from tokenflock.plots.radials import RadialView
@@ -35,9 +33,7 @@ class DensityStage:
         log_time: bool,
     ) -> None:
         self.tale, self.theme, self.size, self.frames, self.spin = tale, theme, size, frames, spin
-        dpi = min(size) / INCHES
-        self.figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
-        self.canvas = FigureCanvasAgg(self.figure)
+        self.figure, self.canvas = blank(size)
         measure, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
         for ax in (above, below):
             left, bottom, width, height = ax.get_position().bounds

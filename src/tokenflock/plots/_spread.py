@@ -13,7 +13,7 @@ from matplotlib.colors import LogNorm, Normalize
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
-from tokenflock.plots._story import law_of, spoken, time_label
+from tokenflock.plots._story import law_of, nearest, spoken, time_label
 
 LABEL = r"density $\rho$"
 UNIFORM = 1 / (2 * np.pi)  # the density of the uniform measure on the circle
@@ -77,11 +77,7 @@ class Spread:
 
     def frame(self, at: float | None) -> int:
         """The frame nearest to a time; the last one unless given."""
-        if at is None:
-            return self.frames - 1
-        low, high = self.times[0], self.times[-1]
-        require(low <= at <= high, "at", f"within [{low:g}, {high:g}]", at)
-        return int(np.argmin(np.abs(self.times - at)))
+        return nearest(self.times, at)
 
     def moment(self, frame: int, decimals: int | None = None) -> str:
         """When it is, 't = 3.2'; nothing for a density that has no time."""

@@ -40,9 +40,7 @@ class Stage:
         log_time: bool,
     ) -> None:
         self.tale, self.theme, self.size, self.frames, self.spin = tale, theme, size, frames, spin
-        dpi = min(size) / INCHES
-        self.figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
-        self.canvas = FigureCanvasAgg(self.figure)
+        self.figure, self.canvas = blank(size)
         tokens, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
         groups = colour_groups(tale, clusters_at)
         if kind == "circle":
@@ -101,6 +99,13 @@ class Stage:
         for artist in self.moving:
             self.figure.draw_artist(artist)
         return np.array(self.canvas.buffer_rgba())
+
+
+def blank(size: tuple[int, int]) -> tuple[Figure, FigureCanvasAgg]:
+    """An empty picture of so many pixels, and what draws it."""
+    dpi = min(size) / INCHES
+    figure = Figure(figsize=(size[0] / dpi, size[1] / dpi), dpi=dpi)
+    return figure, FigureCanvasAgg(figure)
 
 
 def layout(figure: Figure, wide: bool) -> tuple[Axes, Axes, Axes]:

@@ -97,11 +97,7 @@ class Story:
 
     def frame(self, at: float | None) -> int:
         """The frame nearest to a time (or layer); the last one unless given."""
-        if at is None:
-            return self.frames - 1
-        low, high = self.times[0], self.times[-1]
-        require(low <= at <= high, "at", f"within [{low:g}, {high:g}]", at)
-        return int(np.argmin(np.abs(self.times - at)))
+        return nearest(self.times, at)
 
     def moment(self, frame: int, convention: bool = True, decimals: int | None = None) -> str:
         """When it is: 't = 3.2 (flow)', 'layer 32, t = 3.2 (layer map)' or 'layer 7'."""
@@ -137,6 +133,15 @@ class Story:
     def merged(self, delta: float) -> np.ndarray:
         """The times of merges."""
         return merges(self.result, delta)["time"].values
+
+
+def nearest(times: np.ndarray, at: float | None) -> int:
+    """The place of the time that is nearest; the last one unless given."""
+    if at is None:
+        return len(times) - 1
+    low, high = times[0], times[-1]
+    require(low <= at <= high, "at", f"within [{low:g}, {high:g}]", at)
+    return int(np.argmin(np.abs(times - at)))
 
 
 def law_of(result: xr.Dataset) -> Dynamics | None:

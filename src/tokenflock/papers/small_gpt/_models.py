@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from tokenflock.gpt import text
-from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh
+from tokenflock.gpt.checkpoint import Config, fresh
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.settings import BEARS, WARMS, Schedule, Shape, preset
-from tokenflock.gpt.training import optimiser, run
+from tokenflock.gpt.training import run, untrained
 from tokenflock.gpt.watching import followed
 from tokenflock.papers.scale import Scale
 from tokenflock.probing.surveying import survey
@@ -96,10 +95,8 @@ def _trained(scale: Scale, seed: int, tell: Callable[[int], None], changes: dict
     alphabet, ids = corpus()
     data, held_out = text.halves(ids, shape.context)
     config = Config(shape, replace(schedule, seed=seed), alphabet, "")
-    model = fresh(shape, seed)
-    start = Checkpoint(config, model, 0, optimiser(config.schedule).init(eqx.filter(model, eqx.is_array)))
     diary = Diary(text.passages(held_out, shape.context), frozenset(marks(scale)))
-    *_, last = run(start, data, held_out, lambda now: tell(now.step), diary)
+    *_, last = run(untrained(config), data, held_out, lambda now: tell(now.step), diary)
     return Trained(last.model, fresh(shape, seed), last.history[-1][2], xr.concat(diary.pages, "step"))
 
 

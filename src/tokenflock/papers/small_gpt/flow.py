@@ -19,8 +19,7 @@ from tokenflock.plots import look, panels
 from tokenflock.plots.bands import band
 
 SOURCE = "Part 5"
-NORMS = ("pre", "ngpt")
-TITLES = {"pre": "pre-norm", "ngpt": "nGPT"}
+NORMS = {"pre": "pre-norm", "ngpt": "nGPT"}
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -37,7 +36,7 @@ def draw(data: xr.Dataset):
         for place, norm in enumerate(NORMS):
             colour, line = theme.palette[(0, 2)[place]], ("-", "--")[place]
             one = data.sel(norm=norm)
-            band(axes[0], one.distance.isel(h=slice(0, -1)), "h", colour, TITLES[norm], line)
+            band(axes[0], one.distance.isel(h=slice(0, -1)), "h", colour, NORMS[norm], line)
             band(axes[1], one.divergence.isel(h=slice(1, None)), "h", colour, "_", line)
             band(axes[2], one.loss, "h", colour, "_", line)
         h = data.h.values[3:-1]
@@ -63,7 +62,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         found += [
             Claim(
                 f"order-{norm}",
-                f"{TITLES[norm]}: as h → 0 the layers approach a flow at first order (distance to h = 1/64 of h = 1/16 over "
+                f"{NORMS[norm]}: as h → 0 the layers approach a flow at first order (distance to h = 1/64 of h = 1/16 over "
                 "that of h = 1/32, which is 3 for Euler's method; mean over seeds)",
                 "Section 2 of arXiv 2312.10794; Euler's method",
                 float(ratio.mean()),
@@ -72,7 +71,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
             Claim(
                 f"step-{norm}",
-                f"{TITLES[norm]}: the trained step is no small step of that flow (least relative distance of h = 1 over seeds)",
+                f"{NORMS[norm]}: the trained step is no small step of that flow (least relative distance of h = 1 over seeds)",
                 "Section 2 of arXiv 2312.10794",
                 float(one.distance.isel(factor=0).min()),
                 at_least(0.1),
