@@ -188,8 +188,8 @@ def _sentence(text: str) -> str:
 
 def _remake(outcome: Outcome) -> str:
     command = f"tokenflock reproduce {outcome.item.name} --scale {outcome.scale} --out report"
-    data = f" Numbers: <a href='{outcome.data}'>{outcome.data}</a>." if outcome.data else ""
-    return f"<p class='soft'>To remake it:{data}</p><code class='command'>{escape(command)}</code>"
+    data = f"Numbers: <a href='{outcome.data}'>{outcome.data}</a>. " if outcome.data else ""
+    return f"<p class='soft'>{data}To remake it:</p><code class='command'>{escape(command)}</code>"
 
 
 def _anchor(outcome: Outcome) -> str:

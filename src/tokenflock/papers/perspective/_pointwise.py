@@ -1,4 +1,4 @@
-"""The library's fields and energies at one configuration, with their derivatives: float64 and NumPy in, NumPy out."""
+"""The library's fields and energies at given configurations, with their derivatives: float64 and NumPy in, NumPy out."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ def turning_jacobian(law: Dynamics, theta: np.ndarray) -> np.ndarray:
 def energy(x: np.ndarray, beta: float, w: np.ndarray | None = None) -> float:
     """E_beta of (3.5); the weights need not sum to one."""
     return float(_call(_energy, Energy(beta=beta), x, equal(x) if w is None else w))
+
+
+def energies(x: np.ndarray, beta: float, w: np.ndarray | None = None) -> np.ndarray:
+    """E_beta of many configurations (many, n, d), each with its weights."""
+    w = np.broadcast_to(equal(x[0]), x.shape[:2]) if w is None else w
+    return _call(_energies, Energy(beta=beta), x, w)
 
 
 def energy_by_weight(x: np.ndarray, beta: float, w: np.ndarray) -> np.ndarray:
@@ -96,6 +102,11 @@ def _turning_jacobian(law, theta, w):
 @eqx.filter_jit
 def _energy(measured, x, w):
     return measured.measure(x, w)
+
+
+@eqx.filter_jit
+def _energies(measured, x, w):
+    return jax.vmap(measured.measure)(x, w)
 
 
 @eqx.filter_jit

@@ -19,7 +19,7 @@ import tokenflock as flock
 from tokenflock.claims import Claim, at_least, at_most, between, monte_carlo, near
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import Energy
-from tokenflock.papers.perspective._pointwise import circle, energy, energy_by_weight
+from tokenflock.papers.perspective._pointwise import circle, energies, energy, energy_by_weight
 from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.starts import Hemisphere, Uniform
@@ -113,9 +113,9 @@ def _samples(count: int) -> xr.Dataset:
     rng = np.random.default_rng(1)
     rows = []
     for beta, d in CELLS:
-        iid = [energy(_uniform(rng, 8, d), beta) for _ in range(count)]
-        other = [energy(_clustered(rng, d), beta, rng.dirichlet(np.ones(8))) for _ in range(count)]
-        both = np.array(iid + other)
+        iid = energies(_uniform(rng, count, 8, d), beta)
+        other = energies(_clustered(rng, count, d), beta, rng.dirichlet(np.ones(8), count))
+        both = np.concatenate([iid, other])
         rows.append((both.min(), both.max(), np.mean(iid), np.std(iid, ddof=1) / np.sqrt(count)))
     names = ("least", "greatest", "mean", "error")
     return xr.Dataset(
@@ -125,15 +125,18 @@ def _samples(count: int) -> xr.Dataset:
     )
 
 
-def _uniform(rng, n: int, d: int) -> np.ndarray:
-    x = rng.normal(size=(n, d))
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+def _uniform(rng, count: int, n: int, d: int) -> np.ndarray:
+    return _normalised(rng.normal(size=(count, n, d)))
 
 
-def _clustered(rng, d: int) -> np.ndarray:
+def _clustered(rng, count: int, d: int) -> np.ndarray:
     """Eight tokens about one direction, from tight to loose."""
-    x = _uniform(rng, 1, d) + 10 ** rng.uniform(-3, 1) * rng.normal(size=(8, d))
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+    spread = 10 ** rng.uniform(-3, 1, size=(count, 1, 1))
+    return _normalised(_uniform(rng, count, 1, d) + spread * rng.normal(size=(count, 8, d)))
+
+
+def _normalised(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 def draw(data: xr.DataTree):
