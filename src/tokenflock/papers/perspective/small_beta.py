@@ -4,8 +4,8 @@ At beta = 0, n = 20 uniform tokens for d = 2, 3, 5 follow the flow (RK4, h = 0.2
 E_0 = (1/n) sum_ij <x_i, x_j> other than consensus its Hessian is twice the derivative of the library's velocity: it is taken
 for 60 tokens at random balanced configurations (mean zero), at the axes and their opposites, and with all tokens at one pole
 but one. Then the same 12 tokens in d = 3 run with beta = 0 and beta = 0.1, 0.01, 0.001 up to t = 3 (RK4, h = 0.05). Last,
-ensembles on the circle at beta = 1, SA and USA, n = 16, t = 300 (RK4, h = 0.2), and with one pair of Gaussian matrices Q, K at
-beta = 0.2, n = 20, d = 3, t = 60.
+ensembles on the circle at beta = 1, SA and USA, n = 16, t = 300 (RK4, h = 0.2), in d = 4 at beta = 1/n, t = 60, and with one
+pair of Gaussian matrices Q, K at beta = 0.2, n = 20, d = 3, t = 60.
 """
 
 from __future__ import annotations
@@ -88,11 +88,13 @@ def _perturbed() -> xr.Dataset:
 
 
 def _ends(repeats: int, scale: Scale) -> xr.Dataset:
-    """Largest distance between two tokens at the end: the circle at beta = 1, and random Q, K at small beta."""
+    """Largest distance between two tokens at the end: circle at beta = 1, d = 4 at beta = 1/n, random Q, K at small beta."""
     Q, K = np.random.default_rng(0).normal(size=(2, 3, 3))
     runs = {
         "SA": (SelfAttention(beta=1.0), Uniform(n=16, d=2), 300.0),
         "USA": (Unnormalised(beta=1.0), Uniform(n=16, d=2), 300.0),
+        "SA, d = 4": (SelfAttention(beta=1 / 16), Uniform(n=16, d=4), 60.0),
+        "USA, d = 4": (Unnormalised(beta=1 / 16), Uniform(n=16, d=4), 60.0),
         "Q, K": (Attention(beta=0.2, Q=Q, K=K), Uniform(n=N, d=3), 60.0),
     }
     found = [
@@ -225,6 +227,8 @@ def _end_claims(ends: xr.Dataset) -> list[Claim]:
     said = {
         "SA": ("circle-sa", "n = 16 tokens on the circle meet under SA at β = 1", "Theorem 4.3 (d = 2, β ≤ 1)"),
         "USA": ("circle-usa", "n = 16 tokens on the circle meet under USA at β = 1", "Theorem 4.3 (d = 2, β ≤ 1)"),
+        "SA, d = 4": ("higher-sa", "n = 16 tokens in d = 4 meet under SA at β = 1/n", "Theorem 4.3 (β ≤ C/n)"),
+        "USA, d = 4": ("higher-usa", "n = 16 tokens in d = 4 meet under USA at β = 1/n", "Theorem 4.3 (β ≤ C/n)"),
         "Q, K": (
             "matrices",
             f"n = {N} tokens in d = 3 meet under Gaussian Q, K with V = I at β = 0.2",
@@ -234,6 +238,6 @@ def _end_claims(ends: xr.Dataset) -> list[Claim]:
     found = []
     for law, (name, statement, source) in said.items():
         last = ends.distance.sel(law=law)
-        text = f"{statement}: share of {len(last)} uniform starts by t = {60 if law == 'Q, K' else 300}"
+        text = f"{statement}: share of {len(last)} uniform starts by t = {300 if name.startswith('circle') else 60}"
         found.append(Claim(name, text, source, float((last < CONSENSUS).mean()), between(1, 1), note=_rule_of_three(len(last))))
     return found
