@@ -13,6 +13,8 @@ _LETTERS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ",
     "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "Gamma": "Γ",
 }  # fmt: skip
+_SUB = re.compile(r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup)|[^\x00-\x7f])_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω]))")
+_SUP = re.compile(r"\^(?:\{([^{}]*)\}|\(([^()]*)\)|([-−]?(?:[0-9]+|[A-Za-zα-ω])))")
 STYLE = Path(__file__).with_name("page.css")
 
 
@@ -45,17 +47,32 @@ def paragraphs(text: str) -> str:
 
 
 def greek(text: str) -> str:
-    """Letters that plain text spells out.
+    """Letters and signs that plain text spells out.
 
-    >>> greek("beta = 4, |tau| < 3.2, cos theta_1")
-    'β = 4, |τ| < 3.2, cos θ_1'
+    >>> greek("beta = 4, |tau| <= 3.2, cos theta_1")
+    'β = 4, |τ| ≤ 3.2, cos θ_1'
     """
+    text = text.replace("<=", "≤").replace(">=", "≥")
     return re.sub(rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda found: _LETTERS[found[0]], text)
+
+
+def formulas(text: str) -> str:
+    """Plain text for a page: Greek letters, what stands below after _, and above after ^.
+
+    >>> formulas("E_beta of x_i < e^{-2e^beta t}, as pair_density says")
+    'E<sub>β</sub> of x<sub>i</sub> &lt; e<sup>-2e<sup>β</sup> t</sup>, as pair_density says'
+    """
+    found, before = escape(greek(text)), ""
+    while found != before:  # from the outside in
+        before = found
+        found = _SUB.sub(lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>", found)
+        found = _SUP.sub(lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", found)
+    return found
 
 
 def _block(block: str) -> str:
     kept = all(line.startswith("    ") for line in block.splitlines())
-    return f"<pre>{escape(block)}</pre>" if kept else f"<p>{escape(block)}</p>"
+    return f"<pre>{escape(block)}</pre>" if kept else f"<p>{formulas(block)}</p>"
 
 
 def _pixels(path: Path) -> int:

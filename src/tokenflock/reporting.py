@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -104,7 +105,7 @@ def _head(outcomes: Sequence[Outcome]) -> str:
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
     rows = "\n".join(
-        f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>: {escape(pages.greek(one.item.title))} "
+        f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>: {pages.formulas(one.item.title)} "
         f"<span class='verdict {_css(one.verdict)}'>{_tally(one)}</span></li>"
         for one in outcomes
     )
@@ -123,7 +124,7 @@ def _errata(outcomes: Sequence[Outcome]) -> str:
     if not found:
         return ""
     rows = "\n".join(
-        f"<tr><td>{escape(claim.source)}</td><td>{escape(claim.erratum)}</td>"
+        f"<tr><td>{escape(claim.source)}</td><td>{pages.formulas(claim.erratum)}</td>"
         f"<td class='number'>{measured(claim)}<small>{escape(interval(claim))}</small></td>"
         f"<td><a href='#{_anchor(outcome)}'>evidence</a></td></tr>"
         for outcome, claim in found
@@ -141,8 +142,8 @@ def _section(outcome: Outcome, folder: Path) -> str:
         f"<figure>{pages.film(folder / path, item.title)}<figcaption><a href='{path}'>{path}</a></figcaption></figure>"
         for path in outcome.films
     )
-    title = f"{escape(pages.greek(item.title))} <span class='source'>({escape(item.source)})</span>"
-    how = f"<details><summary>How it was computed</summary>{pages.paragraphs(pages.greek(item.how))}</details>"
+    title = f"{pages.formulas(item.title)} <span class='source'>({escape(item.source)})</span>"
+    how = f"<details><summary>How it was computed</summary>{pages.paragraphs(item.how)}</details>"
     return (
         f"<h2 id='{_anchor(outcome)}'>{title}</h2>\n"
         f"{_facts(outcome)}\n{pictures}\n{films}\n{_claims(outcome.claims)}\n{how}\n{_remake(outcome)}"
@@ -156,7 +157,7 @@ def _facts(outcome: Outcome) -> str:
     if outcome.problem:
         return f"<p class='fails'>It broke.</p><pre>{escape(outcome.problem)}</pre>"
     facts = f"{outcome.setting}. {outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
-    return f"<p class='soft'>{escape(pages.greek(facts))}</p>"
+    return f"<p class='soft'>{pages.formulas(facts)}</p>"
 
 
 def _figure(outcome: Outcome, stem: str, folder: Path) -> str:
@@ -172,17 +173,20 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _row(claim: Claim) -> str:
-    note = f"<small>{escape(claim.note)}</small>" if claim.note and claim.verdict != NOT_RUN else ""
-    erratum = f"<small class='erratum'>Erratum: {escape(claim.erratum)}</small>" if claim.erratum else ""
+    note = f"<small>{pages.formulas(claim.note)}</small>" if claim.note and claim.verdict != NOT_RUN else ""
+    erratum = f"<small class='erratum'>Erratum: {pages.formulas(claim.erratum)}</small>" if claim.erratum else ""
+    statement = pages.formulas(_sentence(claim.statement))
     return (
         f"<tr id='{escape(claim.id)}'><td class='verdict {_css(claim.verdict)}'>{claim.verdict}</td>"
-        f"<td>{escape(_sentence(claim.statement))} <span class='soft'>[{escape(claim.source)}]</span>{note}{erratum}</td>"
+        f"<td>{statement} <span class='soft'>[{escape(claim.source)}]</span>{note}{erratum}</td>"
         f"<td class='number'>{escape(measured(claim))}</td><td class='number'>{escape(interval(claim))}</td></tr>"
     )
 
 
 def _sentence(text: str) -> str:
-    text = text[0].upper() + text[1:] if len(text) > 1 and not text[1].isupper() and text[0].isascii() else text
+    """With a capital and a full stop; a symbol at the beginning (n = 32, log W) stays as it is."""
+    word = re.match(r"(?!log )[a-z]{2,}(?![\w^(])|a (?=[a-z]{2})", text)
+    text = text[0].upper() + text[1:] if word else text
     return text if text.endswith(".") else text + "."
 
 

@@ -182,8 +182,10 @@ def _flow_claims(flows: xr.Dataset) -> list[Claim]:
         "SA": ("sa", "dE/dt = ∫ |X|² Z dμ = (1/n) Σ |ẋ_i|² Z_i/n along SA", "Lemma 3.7, (3.15) with δE = Z/β"),
         "USA": ("usa", "dE/dt = (1/n) Σ |ẋ_i|² along USA", "(3.6)"),
         "SA, V = -I": ("repulsive", "dE/dt = −(1/n) Σ |ẋ_i|² Z_i/n along SA with V = −I", "Lemma 3.7, section 9.1"),
-        "SA, V = D": ("matrix", "(1/2β) ΣΣ e^{β⟨Dx_i, x_j⟩} grows at rate Σ Z_i |ẋ_i|² if V = QᵀK = D", "section 3.4"),
-        "SA, V = -D": ("matrix-repulsive", "(1/2β) ΣΣ e^{β⟨Dx_i, x_j⟩} falls at rate Σ Z_i |ẋ_i|² if V = −QᵀK", "section 3.4"),
+        "SA, V = D": ("matrix", "(1/(2β)) ΣΣ e^{β⟨D x_i, x_j⟩} grows at rate Σ Z_i |ẋ_i|² if V = QᵀK = D", "section 3.4"),
+        "SA, V = -D": (
+            "matrix-repulsive", "(1/(2β)) ΣΣ e^{β⟨D x_i, x_j⟩} falls at rate Σ Z_i |ẋ_i|² if V = −QᵀK", "section 3.4",
+        ),
     }  # fmt: skip
     found = []
     for law, (name, statement, source) in said.items():
