@@ -10,42 +10,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
-from tokenflock.dynamics.dynamics import AttentionLaw
-from tokenflock.shapes import Array, Points, Rows, Time, Tokens
+from tokenflock.dynamics._matrix_law import MatrixLaw
+from tokenflock.shapes import Points, Rows, Time, Tokens
 from tokenflock.spaces.sphere import normalise
 
 
-class Scheme(AttentionLaw):
+class Scheme(MatrixLaw):
     """theta_j is the direction of token j; A_j = sum_k softmax_k(beta <Q theta_j, K theta_k>) V theta_k."""
 
     cites: ClassVar[tuple[str, ...]] = ("karagodin2025normalization",)
 
-    beta: float = 1.0
-    "inverse temperature"
-    Q: Array | float | Path | None = None
-    "queries, (m, d)"
-    K: Array | float | Path | None = None
-    "keys, (m, d)"
-    V: Array | float | Path | None = None
-    "values, (d, d)"
-
-    def __check_init__(self) -> None:
-        check_attention(type(self).__name__, self.Q, self.K, self.V)
-
     def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
-        return self.beta * (act(self.Q, normalise(q), t) @ act(self.K, normalise(x), t).T)
+        return super().logits(t, normalise(q), normalise(x))
 
     def values(self, t: Time, x: Tokens) -> Tokens:
-        return act(self.V, normalise(x), t)
-
-    @property
-    def isotropic(self) -> bool:
-        return multiple_of_identity(self.Q, self.K, self.V)
-
-    @property
-    def dimension(self) -> int | None:
-        return width(self.Q, self.K, self.V)
+        return super().values(t, normalise(x))
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Scheme:

@@ -6,12 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, positive_multiple, width
-from tokenflock.dynamics.dynamics import AttentionLaw
-from tokenflock.shapes import Array, Points, Rows, Time, Tokens
+from tokenflock.dynamics._matrices import positive_multiple
+from tokenflock.dynamics._matrix_law import MatrixLaw
 
 
-class Attention(AttentionLaw):
+class Attention(MatrixLaw):
     """Attention on the sphere with matrices Q, K, V, constant or moving in time.
 
         dx_i/dt = P_{x_i} ( sum_j A_ij V x_j ),   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i
@@ -26,25 +25,8 @@ class Attention(AttentionLaw):
 
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
 
-    beta: float = 1.0
-    "inverse temperature"
-    Q: Array | float | Path | None = None
-    "queries, (m, d)"
-    K: Array | float | Path | None = None
-    "keys, (m, d)"
-    V: Array | float | Path | None = None
-    "values, (d, d)"
     normalised: bool = True
     "divide by the partition function (SA) or not (USA)"
-
-    def __check_init__(self) -> None:
-        check_attention("Attention", self.Q, self.K, self.V)
-
-    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
-        return self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T)
-
-    def values(self, t: Time, x: Tokens) -> Tokens:
-        return act(self.V, x, t)
 
     @property
     def divides(self) -> bool:
@@ -53,14 +35,6 @@ class Attention(AttentionLaw):
     @property
     def keeps_cones(self) -> bool:
         return positive_multiple(self.V)
-
-    @property
-    def isotropic(self) -> bool:
-        return multiple_of_identity(self.Q, self.K, self.V)
-
-    @property
-    def dimension(self) -> int | None:
-        return width(self.Q, self.K, self.V)
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Attention:

@@ -36,6 +36,11 @@ class Shape:
         even = self.positions == "learned" or (self.width // self.heads) % 2 == 0
         require(even, "heads", f"such that width / heads is even for {self.positions} positions", self.heads)
 
+    @property
+    def layers(self) -> int:
+        """How many layers a text passes: none in a bigram, one in the rungs that are one layer."""
+        return {"bigram": 0, "residual": self.depth, "gpt": self.depth}.get(self.rung, 1)
+
 
 @dataclass(frozen=True)
 class Schedule:

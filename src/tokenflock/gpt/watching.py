@@ -63,9 +63,8 @@ class Trained:
     def model(self) -> Any:
         """What the recipe tells of a model, in the words of transformers."""
         shape = self.config.shape
-        own = 0 if shape.rung == "bigram" else shape.depth if shape.rung in ("residual", "gpt") else 1
         config = SimpleNamespace(
-            model_type=KIND, hidden_size=shape.width, num_hidden_layers=own, num_attention_heads=shape.heads,
+            model_type=KIND, hidden_size=shape.width, num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
             vocab_size=shape.vocab,
         )  # fmt: skip
         return SimpleNamespace(config=config, dtype=self.dtype)
@@ -127,11 +126,10 @@ def loaded(folder: str | Path, variant: Any, dtype: str | None = None) -> Traine
     require(dtype in (None, "float32", "float64"), "dtype", "float32 or float64", repr(dtype))
     require(variant.heads in (None, shape.heads), "heads", "left out for a model that was trained here", variant.heads)
     network = fresh(shape, variant.seed) if variant.untrained else found.model
-    own = {"bigram": 0, "residual": shape.depth, "gpt": shape.depth}.get(shape.rung, 1)
-    depth = own if variant.depth is None else variant.depth
-    if depth != own and not (shape.shared and shape.rung == "gpt"):
+    depth = shape.layers if variant.depth is None else variant.depth
+    if depth != shape.layers and not (shape.shared and shape.rung == "gpt"):
         raise UserError(
-            f"depth = {depth}: the {own} layers of {folder} have weights of their own; only --shared models run deeper"
+            f"depth = {depth}: the {shape.layers} layers of {folder} have weights of their own; only --shared models run deeper"
         )
     require(depth >= 0, "depth", "0 or more", depth)
     name = Path(folder).resolve().name + (f" (untrained, seed {variant.seed})" if variant.untrained else "")

@@ -1,0 +1,37 @@
+"""What laws with matrices Q, K, V share."""
+
+from __future__ import annotations
+
+from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
+from tokenflock.dynamics.dynamics import AttentionLaw
+from tokenflock.shapes import Array, Points, Rows, Time, Tokens
+
+
+class MatrixLaw(AttentionLaw):
+    """Logits beta <Q x_i, K x_j> and values V x_j."""
+
+    beta: float = 1.0
+    "inverse temperature"
+    Q: Array | float | Path | None = None
+    "queries, (m, d)"
+    K: Array | float | Path | None = None
+    "keys, (m, d)"
+    V: Array | float | Path | None = None
+    "values, (d, d)"
+
+    def __check_init__(self) -> None:
+        check_attention(type(self).__name__, self.Q, self.K, self.V)
+
+    def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
+        return self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T)
+
+    def values(self, t: Time, x: Tokens) -> Tokens:
+        return act(self.V, x, t)
+
+    @property
+    def isotropic(self) -> bool:
+        return multiple_of_identity(self.Q, self.K, self.V)
+
+    @property
+    def dimension(self) -> int | None:
+        return width(self.Q, self.K, self.V)
