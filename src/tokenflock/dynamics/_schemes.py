@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._matrix_law import MatrixLaw
+from tokenflock.dynamics._qkv_law import QKVLaw
 from tokenflock.shapes import Points, Rows, Time, Tokens
 from tokenflock.spaces.sphere import normalise
 
 
-class Scheme(MatrixLaw):
+class Scheme(QKVLaw):
     """theta_j is the direction of token j; A_j = sum_k softmax_k(beta <Q theta_j, K theta_k>) V theta_k."""
 
     cites: ClassVar[tuple[str, ...]] = ("karagodin2025normalization",)

@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from tokenflock.dynamics._matrices import positive_multiple
-from tokenflock.dynamics._matrix_law import MatrixLaw
+from tokenflock.dynamics._qkv_law import QKVLaw
 
 
-class Attention(MatrixLaw):
+class Attention(QKVLaw):
     """Attention on the sphere with matrices Q, K, V, constant or moving in time.
 
         dx_i/dt = P_{x_i} ( sum_j A_ij V x_j ),   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i

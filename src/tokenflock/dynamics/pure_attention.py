@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._matrix_law import MatrixLaw
+from tokenflock.dynamics._qkv_law import QKVLaw
 from tokenflock.spaces import Euclidean, Space
 
 
-class PureAttention(MatrixLaw):
+class PureAttention(QKVLaw):
     """Pure attention on R^d: no projection, so tokens may run to infinity.
 
         dx_i/dt = sum_j A_ij V x_j,   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i

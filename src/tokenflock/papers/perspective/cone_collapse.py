@@ -4,8 +4,8 @@
 and USA at beta = 1, and through Transformer layers of h = 0.1; the rate of collapse is the slope of log(1 - min cosine) where
 1 - min cosine lies in [1e-10, 1e-5]. For 32 directions w with <x_i(0), w> > 0 for all i we ask whether min_i <x_i(t), w> ever
 falls, and by nonnegative least squares whether the limit x* lies in the convex cone of the tokens at every time. The
-differential inequality of the proof is tested with the velocities of the law, also where it is tight: on two tokens 60 degrees
-to either side of x* at beta = 6. At last, random Q and K (Gaussian, scaled by 1/sqrt d) with V = I drive tokens from a
+differential inequality of the proof is tested with the velocities of the law, also where the pull is weak: on two tokens 60
+degrees to either side of x* at beta = 6. At last, random Q and K (Gaussian, scaled by 1/sqrt d) with V = I drive tokens from a
 hemisphere.
 """
 
@@ -93,7 +93,7 @@ def _alpha(x: np.ndarray, limit: np.ndarray, law: Dynamics) -> tuple[np.ndarray,
 
 
 def _pair() -> xr.Dataset:
-    """Two tokens 60 degrees to either side of their limit: alpha starts at 1/2 and the pull is as weak as it can be."""
+    """Two tokens 60 degrees to either side of their limit: alpha starts at 1/2, and the pull is weak."""
     law, angle = SelfAttention(beta=PAIR_BETA), np.pi / 3
     start = Given(np.array([[np.sin(angle), np.cos(angle)], [-np.sin(angle), np.cos(angle)]]))
     run = simulate(law, start, t=1200.0, frames=241, solver=RK4(h=0.1))
@@ -162,11 +162,11 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 def _rate_claims(data: xr.DataTree) -> list[Claim]:
     facts = {
-        "SA": ("1 − γ decays like e^{−2t} under SA at β = 1", terminal_rate(BETA), "Theorem 6.3"),
+        "SA": ("1 − γ decays like e^{−2t} under SA at β = 1", terminal_rate(BETA), "Theorem 6.3; the rate is derived here"),
         "USA": (
             "1 − γ decays like e^{−2e^β t} under USA at β = 1",
             terminal_rate(BETA, unnormalised=True),
-            "Theorem 6.3",
+            "Theorem 6.3; the rate is derived here",
         ),
         "layers": (
             "1 − γ decays at rate 2 ln(1+h)/h through layers of h = 0.1",
@@ -252,7 +252,8 @@ def _pair_claims(part: xr.DataTree) -> list[Claim]:
             "(D.15)",
             float(part.spread),
             between(3.999, 4 + 1e-6),
-            erratum="(D.15) prints the constant 1; 1 − ⟨x_i, x_j⟩ ≤ 1 − α fails for two tokens at every time",
+            erratum="(D.15) prints the constant 1; 1 − ⟨x_i, x_j⟩ ≤ 1 − α fails for these two tokens at "
+            "every time, by the factor 2(1 + α) ≥ 3",
         ),
     ]
 

@@ -96,7 +96,8 @@ def _ginibre_claims(part: xr.Dataset, file: xr.Dataset) -> list[Claim]:
             between(6.5, 9.5),
             note="interval: reading the figure to 0.5",
             erratum=f"The published code computes this panel with V = GGᵀ/√d, whose front lies at t = {_mean_front(file):.2f}. "
-            "The printed front needs a V of spectral radius near 1; we took an independent G/√d because it fits.",
+            "The printed front needs a V of spectral radius near 1. We took an independent G/√d, which fits; GGᵀ/(4d), with "
+            "its front at t = 8 to 10, comes close, so the figure alone does not tell which V was used.",
         ),
         Claim(
             "a-flat",

@@ -86,8 +86,8 @@ def _claims(one: xr.Dataset, beta: float) -> list[Claim]:
     return [
         Claim(
             f"formula-{beta:g}",
-            f"at β = {beta:g}, g(τ) = (cos τ − β sin² τ) e^(β cos τ) is twice the derivative of a token's speed "
-            "by the other's angle",
+            f"at β = {beta:g}, g(τ) = (cos τ − β sin² τ) e^(β cos τ) is twice (n = 2) the derivative of the speed of one of "
+            "two tokens under USA by the other's angle",
             "Figure 6, (B.2)",
             float(abs(one.g - formula).max()) / np.exp(beta),
             at_most(1e-12),

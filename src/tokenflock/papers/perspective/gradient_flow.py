@@ -177,6 +177,9 @@ def _variation_claims(one: xr.Dataset) -> list[Claim]:
     ]  # fmt: skip
 
 
+SLIP = "(3.15) has the slip of (3.7): it holds with δE = β⁻¹ Z in the numerator and Z in the denominator"
+
+
 def _flow_claims(flows: xr.Dataset) -> list[Claim]:
     said = {
         "SA": ("sa", "dE/dt = ∫ |X|² Z dμ = (1/n) Σ |ẋ_i|² Z_i/n along SA", "Lemma 3.7, (3.15) with δE = Z/β"),
@@ -195,7 +198,8 @@ def _flow_claims(flows: xr.Dataset) -> list[Claim]:
         gain = float((way * np.diff(one.energy)).min() / np.abs(one.energy).max())
         text = f"{statement} (n = {N}, d = {D}, β = {BETA:g}, t ≤ {END:g}): largest mismatch over largest rate"
         note = f"the energy is monotone: least change between samples {gain:.1e} of its size, in the right direction"
-        found.append(Claim(name, text, source, mismatch, at_most(1e-8), note=note))
+        erratum = SLIP if law == "SA" else ""
+        found.append(Claim(name, text, source, mismatch, at_most(1e-8), note=note, erratum=erratum))
     return [*found, _monotone(flows)]
 
 

@@ -3,7 +3,8 @@
 32 uniform tokens, beta = 1 (SA, RK4 with h = 0.15, float64), in d = 32, 128, 1024 and 8192 dimensions. For each start we take
 the greatest difference |<x_i, x_j> - gamma_beta(t)| over all pairs and all t up to 9, gamma_beta being the cosine of
 orthogonal tokens, and average over starts. (Tokens are rotated into their 32-dimensional span, which changes no inner
-product.) Of four more starts in d = 1024 we keep alpha(t) = min_i <x_i, x*>, x* being their mean direction at t = 20.
+product.) Of four starts of two tokens in d = 1024 at beta = 0 we keep alpha(t) = min_i <x_i, x*>, x* being their mean direction
+at t = 20.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_most, between, monte_carlo
+from tokenflock.claims import Claim, at_least, at_most, between, monte_carlo
 from tokenflock.dynamics import SelfAttention
 from tokenflock.many import ensemble
 from tokenflock.observables import InnerProducts
@@ -23,6 +24,7 @@ from tokenflock.theory import equiangular_cosine
 from tokenflock.trajectory import simulate
 
 SOURCE = "Theorem 6.9"
+SCALE_SOURCE = "(D.5); Theorem 6.9 without its factor c(β)^{nt}"
 N, BETA = 32, 1.0
 DIMENSIONS = (32, 128, 1024, 8192)
 TIMES = np.linspace(0, 9, 31)
@@ -55,9 +57,9 @@ def compute(scale: Scale) -> xr.Dataset:
 
 
 def _alphas(seeds: range, d: int = 1024) -> tuple[np.ndarray, np.ndarray]:
-    """Times, and alpha(t) = min_i <x_i, x*> of some starts."""
-    law = SelfAttention(beta=BETA)
-    runs = [simulate(law, Uniform(n=N, d=d), t=20.0, frames=81, solver=RK4(h=0.125), seed=seed) for seed in seeds]
+    """Times, and alpha(t) = min_i <x_i, x*> of two tokens at beta = 0, for some starts."""
+    law = SelfAttention(beta=0.0)
+    runs = [simulate(law, Uniform(n=2, d=d), t=20.0, frames=81, solver=RK4(h=0.125), seed=seed) for seed in seeds]
     mean = np.array([run.x.values[-1].mean(axis=0) for run in runs])
     limits = mean / np.linalg.norm(mean, axis=1, keepdims=True)
     return runs[0].time.values, np.array([(run.x.values @ limit).min(axis=1) for run, limit in zip(runs, limits)])
@@ -88,20 +90,39 @@ def _mean(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    mean, error = _mean(data.greatest)
-    found = [
-        Claim(
-            f"deviation-{d}",
-            f"n = 32 uniform tokens, β = 1, d = {d}: sup over t of max |γ_ij − γ_β|, averaged over starts, is below "
-            "2√(log d/d)",
-            "Theorem 6.9, (6.11)",
-            float(mean[k]),
-            at_most(2 * np.sqrt(np.log(d) / d)),
-            error=float(error[k]),
-        )
-        for k, d in enumerate(data.d.values)
-    ]
+    found = [_mean_claim(data), *(_share_claim(data, int(d)) for d in data.d.values[1:])]
     return [*found, _slope_claim(data), _middle_claim(data), _pull_claim(data)]
+
+
+def _mean_claim(data: xr.Dataset) -> Claim:
+    greatest, bound = data.greatest.isel(d=0), np.sqrt(np.log(N) / N)
+    mean, error = float(greatest.mean()), float(greatest.std(ddof=1)) / np.sqrt(greatest.size)
+    return Claim(
+        f"deviation-{N}",
+        f"n = 32 uniform tokens, β = 1, d = {N}: sup over t of max |γ_ij − γ_β|, averaged over starts, is below 2√(log d/d)",
+        SCALE_SOURCE,
+        mean,
+        at_most(2 * bound),
+        error=error,
+        note=f"on average only: for a share {float((greatest > 2 * bound).mean()):.2f} of starts it is above; d = n is no high "
+        "dimension",
+    )
+
+
+def _share_claim(data: xr.Dataset, d: int) -> Claim:
+    greatest, bound = data.greatest.sel(d=d), 2 * np.sqrt(np.log(d) / d)
+    below = int((greatest <= bound).sum())
+    return Claim(
+        f"deviation-{d}",
+        f"n = 32 uniform tokens, β = 1, d = {d}: sup over t of max |γ_ij − γ_β| is below 2√(log d/d) for nine of ten starts "
+        "(share of starts)",
+        SCALE_SOURCE,
+        below / greatest.size,
+        at_least(0.9),
+        error=float(np.sqrt(below * (greatest.size - below) / greatest.size**3)),
+        note=f"{below} of {greatest.size}; mean {float(greatest.mean()):.4f}, greatest {float(greatest.max()):.4f}, bound "
+        f"{bound:.4f}",
+    )
 
 
 def _slope(values: xr.DataArray) -> tuple[float, float]:
@@ -146,19 +167,17 @@ def _middle_claim(data: xr.Dataset) -> Claim:
 
 
 def _pull_claim(data: xr.Dataset) -> Claim:
-    """(D.10), by which consensus is as good as reached where the comparison with orthogonal tokens ends."""
-    rate = float(equiangular_cosine(1 / N, N, BETA))
-    bound = np.exp((1 - rate * data.long_time) / (2 * N * np.exp(2 * BETA)))
+    """(D.10), where it says something: for n = 32, beta = 1 its right side stays above 1 until t = 500."""
+    rate = float(equiangular_cosine(0.5, 2, 0.0))
+    bound = np.exp((1 - rate * data.long_time) / 4)
     gap = 1 - data.alpha
-    late = (gap.long_time > 6) & (gap.long_time < 9)
-    fitted = -np.polyfit(gap.long_time[late], np.log(gap[:, late].max("seed")), 1)[0]
     return Claim(
         "pull",
-        f"1 − α(t) ≤ exp((1 − γ_β(1/n) t)/(2n e^{{2β}})), α = min ⟨x_i, x*⟩: greatest ratio of the two sides (n = 32, β = 1, "
+        "1 − α(t) ≤ exp((1 − γ_β(1/n) t)/(2n e^{2β})), α = min ⟨x_i, x*⟩: greatest ratio of the two sides (n = 2, β = 0, "
         f"d = 1024, t ≤ 20, {data.sizes['seed']} starts)",
         "Theorem 6.9, (D.10)",
         float((gap / bound).max()),
         between(0, 1),
-        note=f"true and very loose: the right side falls at the rate {rate / (2 * N * np.exp(2 * BETA)):.1e}, the left "
-        f"(t = 6 to 9) at {fitted:.2f}",
+        note=f"tokens that stood still would reach {float((gap[:, 0] / bound[-1]).max()):.1f}. True and loose: the right side "
+        f"falls at the rate {rate / 4:.3f}, the left at 2 in the end",
     )

@@ -117,22 +117,25 @@ def draw(data: xr.DataTree):
     return figure
 
 
+SOURCES = {True: "Theorem 9.2", False: "not in print; beside Theorem 9.2"}  # sharp or not
+
+
 def claims(data: xr.DataTree) -> list[Claim]:
     found = []
     for name, (n, d, exact, sharp) in CASES.items():
         part = data[name].to_dataset()
-        found += [*_energy_claims(name, n, d, exact, part), _rival_claim(name, n, d, exact, part)]
+        found += [*_energy_claims(name, n, d, exact, sharp, part), _rival_claim(name, n, d, exact, sharp, part)]
         found.append(_sharp_claim(name, n, d, part) if sharp else _blunt_claim(name, n, d, part))
     return found
 
 
-def _energy_claims(name: str, n: int, d: int, exact: float, part: xr.Dataset) -> list[Claim]:
+def _energy_claims(name: str, n: int, d: int, exact: float, sharp: bool, part: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"{name}-{law.lower()}",
             f"{n} tokens in d = {d} under {law} with V = −I, β = 2, come to rest at the energy of the {name} "
             f"(least of {part.sizes['repeat']} starts)",
-            "Theorem 9.2",
+            SOURCES[sharp],
             float(part.energy.sel(law=law).min()),
             near(exact, 1e-9),
             note=f"{int((part.energy.sel(law=law) < exact + 1e-6).sum())} of {part.sizes['repeat']} starts come there",
@@ -141,15 +144,16 @@ def _energy_claims(name: str, n: int, d: int, exact: float, part: xr.Dataset) ->
     ]
 
 
-def _rival_claim(name: str, n: int, d: int, exact: float, part: xr.Dataset) -> Claim:
+def _rival_claim(name: str, n: int, d: int, exact: float, sharp: bool, part: xr.Dataset) -> Claim:
     lowest = min(float(part.rival), float(part.energy.min()))
     return Claim(
         f"{name}-least",
         f"no configuration of {n} tokens in d = {d} has less energy at β = 2: none of random ones, small changes of it, "
         "ends of the flow (least excess)",
-        "Theorem 9.2",
+        SOURCES[sharp],
         lowest - exact,
         at_least(-1e-12),
+        note="" if sharp else "found, not proved",
     )
 
 
@@ -176,6 +180,7 @@ def _blunt_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
         at_most(-1),
         note=f"m = {m} distinct inner products, a {strength}-design; that it is the least is found by the flow, not proved",
         erratum="Theorem 9.2 prints that every minimiser is a sharp configuration or the 600-cell. Cohn and Kumar prove the "
-        "converse: those are minimisers. Five tokens on S² have a minimiser like any others; the least energy found is that of "
-        f"the triangular bipyramid, with m = {m} inner products and strength {strength} where {2 * m - 1} would be needed",
+        "converse: those are minimisers. Five tokens on S² have a minimiser, and no five points there are sharp: m = 1 allows "
+        "4 points at most, and m = 2, 3, 4, … need 3-, 5-, 7-designs, …, of 6, 12, 20 points and more. The least energy found "
+        f"is that of the triangular bipyramid, with m = {m} inner products and strength {strength} where {2 * m - 1} is needed",
     )

@@ -227,11 +227,11 @@ def _end_claims(ends: xr.Dataset) -> list[Claim]:
     said = {
         "SA": ("circle-sa", "n = 16 tokens on the circle meet under SA at β = 1", "Theorem 4.3 (d = 2, β ≤ 1)"),
         "USA": ("circle-usa", "n = 16 tokens on the circle meet under USA at β = 1", "Theorem 4.3 (d = 2, β ≤ 1)"),
-        "SA, d = 4": ("higher-sa", "n = 16 tokens in d = 4 meet under SA at β = 1/n", "Theorem 4.3 (β ≤ C/n)"),
-        "USA, d = 4": ("higher-usa", "n = 16 tokens in d = 4 meet under USA at β = 1/n", "Theorem 4.3 (β ≤ C/n)"),
+        "SA, d = 4": ("higher-sa", "n = 16 tokens in d = 4 meet under SA at β = 1/n", "Theorem 4.3 (if C ≥ 1), Theorem 6.1"),
+        "USA, d = 4": ("higher-usa", "n = 16 tokens in d = 4 meet under USA at β = 1/n", "Theorem 4.3 (if C ≥ 1), Theorem 6.1"),
         "Q, K": (
             "matrices",
-            f"n = {N} tokens in d = 3 meet under Gaussian Q, K with V = I at β = 0.2",
+            f"n = {N} tokens in d = 3 meet under one pair of matrices Q, K (standard Gaussian entries) with V = I at β = 0.2",
             "Theorem 4.2 (any Q, K)",
         ),
     }

@@ -112,8 +112,8 @@ def _heights(x: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 
 def _groups(values: np.ndarray) -> int:
-    """How many groups of numbers there are, parted by gaps larger than 0.1."""
-    return int((np.diff(np.sort(values)) > 0.1).sum()) + 1
+    """How many groups of numbers there are, parted by gaps larger than 1e-2."""
+    return int((np.diff(np.sort(values)) > 1e-2).sum()) + 1
 
 
 def draw(data: xr.DataTree):
@@ -241,7 +241,7 @@ def _hyperplane_claims(x: dict[str, np.ndarray]) -> list[Claim]:
             Claim(
                 f"hyperplanes-{d}",
                 f"V with simple greatest eigenvalue {np.linalg.eigvals(V).real.max():.4f}, d = {d}: at t = 10 the tokens "
-                f"lie on at most three parallel {kinds} (greatest number of groups of ⟨φ₁*, z⟩)",
+                f"lie on at most three parallel {kinds} (greatest number of groups of ⟨φ₁*, z⟩, parted by gaps of 1e-2)",
                 "Table 1, row λ₁ simple",
                 float(max(_groups(one) for one in ends)),
                 between(1, 3),

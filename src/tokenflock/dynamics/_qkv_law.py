@@ -7,7 +7,7 @@ from tokenflock.dynamics.dynamics import AttentionLaw
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens
 
 
-class MatrixLaw(AttentionLaw):
+class QKVLaw(AttentionLaw):
     """Logits beta <Q x_i, K x_j> and values V x_j."""
 
     beta: float = 1.0
