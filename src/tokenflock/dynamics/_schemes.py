@@ -10,12 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._qkv_law import QKVLaw
+from tokenflock.dynamics._qkv import QKV
+from tokenflock.dynamics.dynamics import AttentionLaw
 from tokenflock.shapes import Points, Rows, Time, Tokens
 from tokenflock.spaces.sphere import normalise
 
 
-class Scheme(QKVLaw):
+class Scheme(QKV, AttentionLaw):
     """theta_j is the direction of token j; A_j = sum_k softmax_k(beta <Q theta_j, K theta_k>) V theta_k."""
 
     cites: ClassVar[tuple[str, ...]] = ("karagodin2025normalization",)

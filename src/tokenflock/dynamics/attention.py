@@ -7,10 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from tokenflock.dynamics._matrices import positive_multiple
-from tokenflock.dynamics._qkv_law import QKVLaw
+from tokenflock.dynamics._qkv import QKV
+from tokenflock.dynamics.dynamics import AttentionLaw
 
 
-class Attention(QKVLaw):
+class Attention(QKV, AttentionLaw):
     """Attention on the sphere with matrices Q, K, V, constant or moving in time.
 
         dx_i/dt = P_{x_i} ( sum_j A_ij V x_j ),   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._qkv_law import QKVLaw
+from tokenflock.dynamics._qkv import QKV
+from tokenflock.dynamics.dynamics import AttentionLaw
 from tokenflock.spaces import Euclidean, Space
 
 
-class PureAttention(QKVLaw):
+class PureAttention(QKV, AttentionLaw):
     """Pure attention on R^d: no projection, so tokens may run to infinity.
 
         dx_i/dt = sum_j A_ij V x_j,   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i

@@ -9,13 +9,15 @@ import jax.scipy.linalg
 import numpy as np
 
 from tokenflock.dynamics._kernels import softmax
-from tokenflock.dynamics._matrices import act, check_attention, multiple_of_identity, width
+from tokenflock.dynamics._matrices import act
+from tokenflock.dynamics._qkv import QKV
 from tokenflock.dynamics.dynamics import MeanField
-from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
+from tokenflock.errors import require
+from tokenflock.shapes import Points, Rows, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
 
 
-class RescaledAttention(MeanField):
+class RescaledAttention(QKV, MeanField):
     """Pure attention on R^d seen in the rescaled frame z = e^{-tV} x, where clusters appear.
 
         dz_i/dt = sum_j A_ij V (z_j - z_i),   A_ij = w_j e^{beta <Q e^{tV} z_i, K e^{tV} z_j>} / Z_i
@@ -28,17 +30,8 @@ class RescaledAttention(MeanField):
 
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2023emergence", "geshkovski2025perspective")
 
-    beta: float = 1.0
-    "inverse temperature"
-    Q: Array | float | None = None
-    "queries, (m, d)"
-    K: Array | float | None = None
-    "keys, (m, d)"
-    V: Array | float | None = None
-    "values, (d, d)"
-
     def __check_init__(self) -> None:
-        check_attention("RescaledAttention", self.Q, self.K, self.V)
+        require(not callable(self.V), "RescaledAttention.V", "constant, for the frame is e^{tV}", "a function of time")
 
     @property
     def space(self) -> Space:
@@ -51,18 +44,10 @@ class RescaledAttention(MeanField):
         return act(jax.scipy.linalg.expm(t * self.V), z)
 
     def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
-        return softmax(self.beta * (act(self.Q, self.original(t, q)) @ act(self.K, self.original(t, x)).T), w)
+        return softmax(self.logits(t, self.original(t, q), self.original(t, x)), w)
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return act(self.V, self.attention(t, q, x, w) @ x - q)
-
-    @property
-    def isotropic(self) -> bool:
-        return multiple_of_identity(self.Q, self.K, self.V)
-
-    @property
-    def dimension(self) -> int | None:
-        return width(self.Q, self.K, self.V)
+        return self.values(t, self.attention(t, q, x, w) @ x - q)
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> RescaledAttention:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
-from tokenflock.dynamics.dynamics import AttentionLaw
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens
 
 
-class QKVLaw(AttentionLaw):
-    """Logits beta <Q x_i, K x_j> and values V x_j."""
+class QKV(Dynamics):
+    """Logits beta <Q x_i, K x_j> and values V x_j. How a law listens to them is its own affair."""
 
     beta: float = 1.0
     "inverse temperature"
@@ -23,9 +23,11 @@ class QKVLaw(AttentionLaw):
         check_attention(type(self).__name__, self.Q, self.K, self.V)
 
     def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
+        """beta <Q q_i, K x_j>."""
         return self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T)
 
     def values(self, t: Time, x: Tokens) -> Tokens:
+        """V x_j."""
         return act(self.V, x, t)
 
     @property
