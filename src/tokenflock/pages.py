@@ -13,8 +13,8 @@ _LETTERS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ",
     "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "Gamma": "Γ",
 }  # fmt: skip
-_SUB = re.compile(r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup)|[^\x00-\x7f])_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω]))")
-_SUP = re.compile(r"\^(?:\{([^{}]*)\}|\(([^()]*)\)|([-−]?(?:[0-9]+|[A-Za-zα-ω])))")
+_SUB = re.compile(r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))")
+_SUP = re.compile(r"\^(?:\{([^{}]*)\}|\(((?:[^()]|\([^()]*\))*)\)|([-−]?(?:[0-9]+|[A-Za-zα-ω])))")
 STYLE = Path(__file__).with_name("page.css")
 
 
