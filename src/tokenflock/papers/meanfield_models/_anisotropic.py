@@ -30,9 +30,10 @@ def hessian(D: np.ndarray, theta: np.ndarray, w: np.ndarray) -> np.ndarray:
         return 2 * np.asarray(w)[:, None] * np.asarray(slopes)
 
 
-def growth(D: np.ndarray, p: float = 0.5, axis: int = 0) -> float:
-    """Largest eigenvalue of the Hessian at masses p and 1 - p at the two ends of an axis of D."""
-    H = hessian(D, np.array([0, np.pi]) + axis * np.pi / 2, np.array([p, 1 - p]))
+def growth(D: np.ndarray, p: float = 0.5, axis: int = 0, parts: int = 1) -> float:
+    """Largest eigenvalue of the Hessian at masses p and 1 - p at the two ends of an axis of D, each cut into some parts."""
+    theta, w = np.array([0, np.pi]) + axis * np.pi / 2, np.array([p, 1 - p]) / parts
+    H = hessian(D, np.repeat(theta, parts), np.repeat(w, parts))
     return float(np.linalg.eigvalsh((H + H.T) / 2).max())
 
 

@@ -3,9 +3,10 @@
 The continuity equation on the circle is solved from a mixture of two von Mises densities for SA and USA (beta = 2, attractive
 and repulsive) and for the flows of the energy int int e^(x.Dy) with D = diag(1, -0.5), with and without normalisation. The
 change of the energy is compared with the time integral (Gauss nodes in time) of int |X|^2 m dmu, formed from density and
-velocity of every frame: m = 1 for USA, m = Z = int e^(beta <x,y>) dmu for SA, the weight of the metric in which SA is a
-gradient flow; twice that for the energy of D. Without the weight the balance of SA fails. Mass and least density are watched.
-The Wasserstein distance between first and last measure is compared with the length that the energy allows.
+velocity of every frame: the weight a is 1 for USA and Z = int e^(beta <x,y>) dmu for SA, that of the metric in which SA is a
+gradient flow (its mobility is 1/Z); twice that for the energy of D. Without the weight the balance of SA fails. Mass and
+least density are watched. The Wasserstein distance between first and last measure is compared with the length that the energy
+allows.
 """
 
 from __future__ import annotations
@@ -121,11 +122,16 @@ def claims(data: xr.Dataset) -> list[Claim]:
 def _balance_claim(one: xr.Dataset, name: str) -> Claim:
     weight = "∫|X|² Z dμ" if name.startswith("SA") else "∫|X|² dμ"
     factor = "2" if name.endswith("D") else "−" if "-" in name else ""
+    law, _, kind = name.partition(", ")
     names = {"SA": "self-attention (SA)", "USA": "unnormalised self-attention (USA)"}
+    energies = "E = ∬e^{x·Dy}dμdμ, D = diag(1, −0.5)" if kind == "D" else "E = (1/(2β))∬e^{β⟨x,y⟩}dμdμ, β = 2"
+    logits = "x·Dy" if kind == "D" else "β⟨x,y⟩"
+    weights = f", Z(x) = ∫e^{{{logits}}}dμ(y)" if law == "SA" else ""
+    repulsive = ", V = −I" if "-" in kind else ""
     return Claim(
         "balance-" + name.lower().replace(", v = -i", "-repulsive").replace(", d", "-matrix"),
-        f"{names.get(name, name.replace('-', '−'))}: the energy changes by the time integral of {factor}{weight} "
-        f"(t ≤ {T:g}; relative error)",
+        f"{names[law]}{repulsive}, {energies}: the energy changes by the time integral of {factor}{weight}{weights} "
+        f"(two von Mises densities, t ≤ {T:g}; relative error)",
         SOURCE,
         abs(_balance(one, "dissipated")),
         at_most(1e-8),
@@ -142,19 +148,20 @@ def _length_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "length",
-            f"USA with D: W_2(μ_0, μ_T)² is at most T times half the gain of energy, and within 5 % of it for T = {T} (ratio)",
+            "USA with D = diag(1, −0.5): W_2(μ_0, μ_T)² is at most T times half the gain of energy, and within 5 % of it for "
+            f"T = {T} (ratio)",
             "Gradient flow, Wasserstein metric", float(plain.W2) ** 2 / (T * half_gain), between(0.95, 1),
             note=f"W_2 = {float(plain.W2):.4f} by optimal transport; 1 would be a geodesic of constant speed",
         ),
         Claim(
             "length-sa",
-            f"SA with D: W_2(μ_0, μ_T)² is at most T ∫∫|X|² dμ dt, and within 5 % of it for T = {T} (ratio)",
+            f"SA with D = diag(1, −0.5): W_2(μ_0, μ_T)² is at most T ∫∫|X|² dμ dt, and within 5 % of it for T = {T} (ratio)",
             "Gradient flow, Wasserstein metric", float(weighted.W2) ** 2 / (T * action), between(0.95, 1),
         ),
         Claim(
             "length-weighted",
-            "SA with D: W_2(μ_0, μ_T)² ≤ e^{‖D‖} T (E(μ_T) − E(μ_0))/2, as the weight Z of the metric is at least e^{−‖D‖} "
-            "(ratio of the two sides)",
+            "SA with D = diag(1, −0.5): W_2(μ_0, μ_T)² ≤ e^{‖D‖} T (E(μ_T) − E(μ_0))/2, as the weight Z of the metric is at "
+            "least e^{−‖D‖} (ratio of the two sides)",
             "Gradient flow, weighted metric W_{m,2}", float(weighted.W2) ** 2 / (T * half_gain_weighted * np.exp(norm)),
             between(0, 1),
         ),

@@ -25,6 +25,7 @@ from tokenflock.starts import Uniform
 from tokenflock.trajectory import simulate
 
 SOURCE = "Figure 1"
+DERIVED = "derived; cf. stationary points of two clusters"
 RUNS, END = 30, 50.0
 TIMES = (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, END)
 ALONE = {"identity": np.eye(3), "distinct": np.diag([1.0, 3.0, 4.0])}
@@ -167,10 +168,10 @@ def _rest_claims(rest: xr.Dataset) -> list[Claim]:
               "D = diag(1, 3, 4), p = 0.3)", where, float(rest.off.max()), between(0, 1e-10),
               note="with the partition function: the same over the partition function"),
         Claim("lopsided", "one of the two can rest alone: for D = diag(1, −1, 0), p = 0.3 and z with z·Dz = ½ ln((1−p)/p) the "
-              "speed at z vanishes though z is no eigenvector", where, float(at.max()), between(0, 1e-14),
+              "speed at z vanishes though z is no eigenvector", DERIVED, float(at.max()), between(0, 1e-14),
               note="both with and without the partition function"),
         Claim("lopsided-other", "there the speed at −z is |P_z Dz| ((1−p) e^{c} − p e^{−c}), c = ½ ln((1−p)/p), without the "
-              f"partition function: {moving:.6f}", where, float(opposite[0]), near(moving, 1e-12)),
+              f"partition function: {moving:.6f}", DERIVED, float(opposite[0]), near(moving, 1e-12)),
     ]  # fmt: skip
 
 

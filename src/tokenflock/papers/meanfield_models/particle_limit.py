@@ -21,7 +21,7 @@ from tokenflock.plots import cloud, look, panels
 from tokenflock.starts import Given
 from tokenflock.trajectory import simulate
 
-SOURCE = "arXiv 2312.10794, Remark 3.3"
+SOURCE = "cf. arXiv 2312.10794, Remark 3.3"
 BETA, START = 2.0, VonMises(kappa=1.5, mean=np.pi)
 TIMES = (0.0, 1.0)
 SIZES = (64, 128, 256, 512, 1024)
