@@ -124,7 +124,7 @@ def _errata(outcomes: Sequence[Outcome]) -> str:
     if not found:
         return ""
     rows = "\n".join(
-        f"<tr><td>{escape(claim.source)}</td><td>{pages.formulas(claim.erratum)}</td>"
+        f"<tr><td>{pages.formulas(claim.source)}</td><td>{pages.formulas(claim.erratum)}</td>"
         f"<td class='number'>{measured(claim)}<small>{escape(interval(claim))}</small></td>"
         f"<td><a href='#{_anchor(outcome)}'>evidence</a></td></tr>"
         for outcome, claim in found
@@ -178,7 +178,7 @@ def _row(claim: Claim) -> str:
     statement = pages.formulas(_sentence(claim.statement))
     return (
         f"<tr id='{escape(claim.id)}'><td class='verdict {_css(claim.verdict)}'>{claim.verdict}</td>"
-        f"<td>{statement} <span class='soft'>[{escape(claim.source)}]</span>{note}{erratum}</td>"
+        f"<td>{statement} <span class='soft'>[{pages.formulas(claim.source)}]</span>{note}{erratum}</td>"
         f"<td class='number'>{escape(measured(claim))}</td><td class='number'>{escape(interval(claim))}</td></tr>"
     )
 
