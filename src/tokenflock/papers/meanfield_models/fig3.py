@@ -72,7 +72,12 @@ def _late(name: str, scale: float = 0.1, steps: int = 1200) -> xr.Dataset:
         Burger(D=np.diag(D), ascend=False), Given(x), times=h * np.array([0, steps / 2, steps]), t=h * steps,
         solver=Layer(h=h), observe=[FlowEnergy()],
     )  # fmt: skip
-    return run[["flow_energy"]].assign(outside=("time", (run.x.values[..., free] ** 2).sum(-1).mean(-1))).drop_attrs()
+    return run[["flow_energy"]].assign(outside=("time", _outside(run, name))).drop_attrs()
+
+
+def _outside(run: xr.Dataset, name: str) -> np.ndarray:
+    """The mean square of what lies outside the kernel of D, at each time."""
+    return (run.x.values[..., np.array(CASES[name][0]) > 0] ** 2).sum(-1).mean(-1)
 
 
 def _density(points: int) -> xr.Dataset:
@@ -175,8 +180,7 @@ def _late_claims(data: xr.DataTree, name: str, pace: int) -> list[Claim]:
     late, uniform = data[f"late/{name}"].to_dataset(), data[f"steps/{name}"].to_dataset()
     m, t = late.outside.values, late.time.values
     run = uniform.swap_dims(time="layer").sel(layer=[CHECK // 2, CHECK])
-    outside = (run.x.values[..., np.array(CASES[name][0]) > 0] ** 2).sum(-1).mean(-1)
-    slow = float(np.diff(1 / outside)[0] / np.diff(run.time)[0])
+    slow = float(np.diff(1 / _outside(run, name))[0] / np.diff(run.time)[0])
     where, size = "derived; Figure 3, explicit steps", f"N = {N}, from near ker D"
     return [
         Claim(f"pace-{name.split()[-1]}", f"D = diag{_text(name)}: the mean square m of what lies outside ker D decays like "

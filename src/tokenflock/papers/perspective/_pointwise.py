@@ -68,6 +68,11 @@ def circle(theta):
     return on.stack([on.cos(theta), on.sin(theta)], axis=-1)
 
 
+def unit(x: np.ndarray) -> np.ndarray:
+    """Vectors, along the last axis, divided by their lengths."""
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
 def equal(tokens: np.ndarray) -> np.ndarray:
     """Equal weights that sum to one."""
     return np.full(len(tokens), 1 / len(tokens))

@@ -15,6 +15,7 @@ from scipy.stats import ortho_group
 import tokenflock as flock
 from tokenflock.claims import Claim, at_least, at_most
 from tokenflock.dynamics import Attention, Causal, MultiHead, SelfAttention, Unnormalised
+from tokenflock.papers.perspective._pointwise import unit
 from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4
@@ -27,7 +28,7 @@ ROUNDING, BROKEN = 1e-12, 1e-3
 
 def compute(scale: Scale) -> xr.Dataset:
     rng = np.random.default_rng(0)
-    x = _unit(rng.normal(size=(N, D)))
+    x = unit(rng.normal(size=(N, D)))
     general, listens, causal, SA, USA = (
         _general(rng),
         _general(rng, V=None),
@@ -64,10 +65,6 @@ def _two_heads(rng) -> MultiHead:
     return MultiHead(V=V, Q=Q, K=K, beta=BETA)
 
 
-def _unit(x: np.ndarray) -> np.ndarray:
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
 def _run(law, x: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
     """Tokens at all times, (time, n, d)."""
     return flock.simulate(law, Given(x, w=w), t=END, frames=21, solver=RK4(h=0.05)).x.values
@@ -86,7 +83,7 @@ def _rotation(law, x, rng) -> float:
 def _outside(law, x, rng) -> float:
     """How far tokens that start in a random plane leave it."""
     plane = ortho_group.rvs(x.shape[1], random_state=rng)[:, :2]
-    path = _run(law, _unit(x @ plane @ plane.T))
+    path = _run(law, unit(x @ plane @ plane.T))
     return _gap(path, path @ plane @ plane.T)
 
 

@@ -19,7 +19,7 @@ import tokenflock as flock
 from tokenflock.claims import Claim, at_least, at_most, between, monte_carlo, near
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import Energy
-from tokenflock.papers.perspective._pointwise import circle, energies, energy, energy_by_weight
+from tokenflock.papers.perspective._pointwise import circle, energies, energy, energy_by_weight, unit
 from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.starts import Hemisphere, Uniform
@@ -126,17 +126,13 @@ def _samples(count: int) -> xr.Dataset:
 
 
 def _uniform(rng, count: int, n: int, d: int) -> np.ndarray:
-    return _normalised(rng.normal(size=(count, n, d)))
+    return unit(rng.normal(size=(count, n, d)))
 
 
 def _clustered(rng, count: int, d: int) -> np.ndarray:
     """Eight tokens about one direction, from tight to loose."""
     spread = 10 ** rng.uniform(-3, 1, size=(count, 1, 1))
-    return _normalised(_uniform(rng, count, 1, d) + spread * rng.normal(size=(count, 8, d)))
-
-
-def _normalised(x: np.ndarray) -> np.ndarray:
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+    return unit(_uniform(rng, count, 1, d) + spread * rng.normal(size=(count, 8, d)))
 
 
 def draw(data: xr.DataTree):

@@ -190,13 +190,13 @@ def _onset_claim(data: xr.DataTree) -> Claim:
 
 
 def _stray_claim(data: xr.DataTree) -> Claim:
-    far, near_ = (stray(data[f"layer/d{d}"].to_dataset()) for d in DIMENSIONS[-2:])
+    coarse, fine = (stray(data[f"layer/d{d}"].to_dataset()) for d in DIMENSIONS[-2:])
     return Claim(
         "uniform",
         "for n = 32 the front of the layer map tends to the recursion uniformly over β up to t = 30, like 1/d: greatest "
         "relative distance in time for d = 512 over that for d = 1024",
-        "Figure 3; Theorem 6.9 (in the limit of large d)", far / near_, near(2, 0.4),
-        note=f"{far:.1%} and {near_:.1%}; the rate 1/d is seen, not proved: inner products at the start have variance 1/d",
+        "Figure 3; Theorem 6.9 (in the limit of large d)", coarse / fine, near(2, 0.4),
+        note=f"{coarse:.1%} and {fine:.1%}; the rate 1/d is seen, not proved: inner products at the start have variance 1/d",
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from tokenflock.claims import Claim, at_least, at_most, near
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
 from tokenflock.observables import Dissipation, Energy
 from tokenflock.observables.energy import Convention
-from tokenflock.papers.perspective._pointwise import energy_by_weight, velocity
+from tokenflock.papers.perspective._pointwise import energy_by_weight, unit, velocity
 from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.solvers import Adaptive
@@ -41,8 +41,8 @@ def compute(scale: Scale) -> xr.DataTree:
 def _variations(points: int) -> xr.Dataset:
     """For each beta: error of grad of the first variation, and the factor between grad log Z and the field X."""
     rng = np.random.default_rng(0)
-    x, w = _unit(rng.normal(size=(N, D))), rng.dirichlet(np.ones(N))
-    found = np.array([[_at_point(_unit(q), x, w, beta) for q in rng.normal(size=(points, D))] for beta in BETAS])
+    x, w = unit(rng.normal(size=(N, D))), rng.dirichlet(np.ones(N))
+    found = np.array([[_at_point(unit(q), x, w, beta) for q in rng.normal(size=(points, D))] for beta in BETAS])
     names = ("error", "factor", "residual")
     return xr.Dataset({name: (("beta", "point"), found[..., k]) for k, name in enumerate(names)}, coords={"beta": list(BETAS)})
 
@@ -67,10 +67,6 @@ def _gradient(function, q: np.ndarray, h: float = 1e-5) -> np.ndarray:
     basis = np.linalg.svd(q[None])[2][1:]
     slopes = [(function(np.cos(h) * q + np.sin(h) * e) - function(np.cos(h) * q - np.sin(h) * e)) / (2 * h) for e in basis]
     return np.array(slopes) @ basis
-
-
-def _unit(x: np.ndarray) -> np.ndarray:
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
 def _flows() -> xr.Dataset:
@@ -122,7 +118,7 @@ def _orbit_gap(n: int) -> float:
 
 def _orbit(law, n: int) -> CubicSpline:
     """n tokens (the others weigh nothing) as a function of the energy, which grows, up to 95 % of its maximum."""
-    x, w = _unit(np.random.default_rng(4).normal(size=(N, D))), np.arange(N) < n
+    x, w = unit(np.random.default_rng(4).normal(size=(N, D))), np.arange(N) < n
     run = _run(law, Given(x, w=w.astype(float))).pipe(flock.measure, Energy())
     early = run.energy.values < 0.95 * dirac_energy(BETA)
     return CubicSpline(run.energy.values[early], run.x.values[early, :n])

@@ -175,7 +175,7 @@ def _solver_claims(data: xr.DataTree) -> list[Claim]:
 
 
 def _speed_claim(flow: xr.Dataset) -> Claim:
-    """By the increments of the cosines of orthogonal tokens: one that is too slow somewhere between frames is too small."""
+    """From the increments of the cosine between frames, which are means of its speed."""
     runs = [flow.isel(run=k) for k in range(flow.sizes["run"]) if flow.law[k] == "SA" and flow.rho[k] == 0]
     speeds = []
     for one in runs:

@@ -17,7 +17,7 @@ import tokenflock as flock
 from tokenflock.claims import Claim, at_most, between, near
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
 from tokenflock.observables import ConsensusDistance
-from tokenflock.papers.perspective._pointwise import velocity_jacobian
+from tokenflock.papers.perspective._pointwise import unit, velocity_jacobian
 from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4
@@ -65,9 +65,9 @@ def _saddles(count: int, n: int = 60) -> xr.Dataset:
 def _balanced(x: np.ndarray) -> np.ndarray:
     """Unit vectors with mean zero, by taking the mean away again and again."""
     for _ in range(200):
-        x = x / np.linalg.norm(x, axis=1, keepdims=True)
+        x = unit(x)
         x = x - x.mean(axis=0)
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+    return unit(x)
 
 
 def _top(x: np.ndarray) -> float:
