@@ -2,9 +2,10 @@
 
 python benchmarks/gpt.py --text tinyshakespeare.txt --out benchmarks/results/gpt.json
 
-4 layers, 4 heads, width 128, context 64, batch 12, 2,000 steps, no dropout (nanoGPT reports 1.88 for this setting). Both models
-train on the same windows in turns, so that other work on the machine hits both; the best turn of each counts, and PyTorch runs
-with all cores and with one, whichever is faster.
+4 layers, 4 heads, width 128, context 64, batch 12, 2,000 steps, no dropout (nanoGPT reports 1.88
+for this setting). Both models train on the same windows in turns, so that other work on the machine
+hits both; the best turn of each counts, and PyTorch runs with all cores and with one, whichever is
+faster.
 """
 
 from __future__ import annotations
@@ -45,8 +46,15 @@ class Layer(nn.Module):
 
     def forward(self, x):
         batch, time_, d = x.shape
-        q, k, v = (one.view(batch, time_, self.heads, -1).transpose(1, 2) for one in self.qkv(self.norms[0](x)).split(d, dim=2))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(batch, time_, d)
+        q, k, v = (
+            one.view(batch, time_, self.heads, -1).transpose(1, 2)
+            for one in self.qkv(self.norms[0](x)).split(d, dim=2)
+        )
+        y = (
+            F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            .transpose(1, 2)
+            .reshape(batch, time_, d)
+        )
         x = x + self.mix(y)
         return x + self.down(F.gelu(self.up(self.norms[1](x)), approximate="tanh"))
 
@@ -56,7 +64,10 @@ class Torch(nn.Module):
 
     def __init__(self, shape: gpt.Shape):
         super().__init__()
-        self.token, self.place = nn.Embedding(shape.vocab, shape.width), nn.Embedding(shape.context, shape.width)
+        self.token, self.place = (
+            nn.Embedding(shape.vocab, shape.width),
+            nn.Embedding(shape.context, shape.width),
+        )
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.depth))
         self.norm = nn.LayerNorm(shape.width, bias=False)
 
@@ -86,26 +97,39 @@ def copied(model: gpt.GPT, shape: gpt.Shape) -> Torch:
 
 
 class Theirs:
-    """Turns of training in PyTorch: fused AdamW, clipping, the same windows and the same schedule of rates."""
+    """Turns of training in PyTorch: fused AdamW, clipping, the same windows and the same schedule
+    of rates.
+    """
 
     def __init__(self, model: Torch, schedule: gpt.Schedule, data: np.ndarray, context: int):
         self.model, self.schedule, self.context = model, schedule, context
         self.data = torch.from_numpy(data.astype(np.int64))
         self.optimiser = torch.optim.AdamW(
             [
-                {"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": schedule.decay},
+                {
+                    "params": [p for p in model.parameters() if p.dim() >= 2],
+                    "weight_decay": schedule.decay,
+                },
                 {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0},
             ],
-            betas=schedule.momentum, fused=True,
-        )  # fmt: skip
-        self.rate = optax.warmup_cosine_decay_schedule(0.0, schedule.rate, schedule.warmup, schedule.steps, schedule.last_rate)
+            betas=schedule.momentum,
+            fused=True,
+        )
+        self.rate = optax.warmup_cosine_decay_schedule(
+            0.0, schedule.rate, schedule.warmup, schedule.steps, schedule.last_rate
+        )
         self.rates = np.asarray(jax.vmap(self.rate)(jnp.arange(schedule.steps + 1)))
 
     def turn(self, first: int, last: int) -> float:
         total = 0.0
         places = torch.arange(self.context + 1)
         for step in range(first, last):
-            starts = offsets(self.schedule.seed, range(step, step + 1), self.schedule.batch, len(self.data) - self.context)
+            starts = offsets(
+                self.schedule.seed,
+                range(step, step + 1),
+                self.schedule.batch,
+                len(self.data) - self.context,
+            )
             found = self.data[torch.from_numpy(starts[0].astype(np.int64))[:, None] + places]
             for group in self.optimiser.param_groups:
                 group["lr"] = float(self.rates[step + 1])
@@ -128,12 +152,19 @@ class Ours:
         return loss
 
 
-def speeds(shape: gpt.Shape, schedule: gpt.Schedule, data: np.ndarray, turns: int) -> dict[str, object]:
+def speeds(
+    shape: gpt.Shape, schedule: gpt.Schedule, data: np.ndarray, turns: int
+) -> dict[str, object]:
     """Best tokens per second of each, in turns; the first turn warms up and compiles."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     model = fresh(shape)
-    others = {threads: Theirs(copied(model, shape), schedule, data, shape.context) for threads in {cores, 1}}
-    runners = {"ours": Ours(model, schedule, data, shape.context)} | {f"torch_{k}_threads": one for k, one in others.items()}
+    others = {
+        threads: Theirs(copied(model, shape), schedule, data, shape.context)
+        for threads in {cores, 1}
+    }
+    runners = {"ours": Ours(model, schedule, data, shape.context)} | {
+        f"torch_{k}_threads": one for k, one in others.items()
+    }
     best = dict.fromkeys(runners, 0.0)
     losses = {}
     for turn in range(turns + 1):
@@ -146,20 +177,35 @@ def speeds(shape: gpt.Shape, schedule: gpt.Schedule, data: np.ndarray, turns: in
             if turn > 0:
                 best[name] = max(best[name], TURN * schedule.batch * shape.context / taken)
     theirs = max(value for name, value in best.items() if name != "ours")
-    return {"tokens_per_second": best, "ratio": best["ours"] / theirs, "turns": turns, "losses_after_turns": losses}
+    return {
+        "tokens_per_second": best,
+        "ratio": best["ours"] / theirs,
+        "turns": turns,
+        "losses_after_turns": losses,
+    }
 
 
 def trained(text: str, rung: str, steps: int) -> dict[str, float]:
     shape, schedule = gpt.preset("cpu", rung=rung, steps=steps)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        last = gpt.train(folder, text, shape, schedule, tell=lambda now: now.val and print(rung, now, flush=True))
-        return {"val_loss": last.history[-1][2], "train_loss": last.history[-1][1], "seconds": time.perf_counter() - began}
+        last = gpt.train(
+            folder, text, shape, schedule, tell=lambda now: now.val and print(rung, now, flush=True)
+        )
+        return {
+            "val_loss": last.history[-1][2],
+            "train_loss": last.history[-1][1],
+            "seconds": time.perf_counter() - began,
+        }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--text", type=Path, help="tiny Shakespeare; the manual of Python unless given")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--text", type=Path, help="tiny Shakespeare; the manual of Python unless given"
+    )
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--device", default=f"CPU, {os.cpu_count()} cores")
@@ -170,10 +216,15 @@ def main() -> None:
     shape, schedule = gpt.preset("cpu", vocab=alphabet.size, chunk=TURN)
     data, _ = halves(alphabet.encode(text), shape.context)
     found = {
-        "device": options.device, "date": time.strftime("%Y-%m-%d"), "python": platform.python_version(),
-        "jax": jax.__version__, "torch": torch.__version__, "text": options.text.name if options.text else "pydoc topics",
-        "characters": len(text), "steps": options.steps,
-    }  # fmt: skip
+        "device": options.device,
+        "date": time.strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "torch": torch.__version__,
+        "text": options.text.name if options.text else "pydoc topics",
+        "characters": len(text),
+        "steps": options.steps,
+    }
     found |= speeds(shape, schedule, data, options.turns)
     print(json.dumps(found, indent=1), flush=True)
     for rung in ("bigram", "gpt"):

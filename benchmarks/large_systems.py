@@ -1,6 +1,8 @@
-"""Very large single systems: one velocity of n tokens, time and memory against n, beside torch's own attention kernel.
+"""Very large single systems: one velocity of n tokens, time and memory against n, beside torch's
+own attention kernel.
 
-python benchmarks/large_systems.py                     # CPU: up to n = 20,000; GPU: up to n = 100,000
+python benchmarks/large_systems.py                     # CPU: up to n = 20,000; GPU: up to n =
+100,000
 """
 
 from __future__ import annotations
@@ -41,11 +43,17 @@ def ours(n: int) -> tuple[float, float, np.ndarray]:
         x, w = jnp.asarray(tokens(n)), jnp.full(n, 1 / n, jnp.float32)
         compiled = jax.jit(lambda x, w: law.velocity(jnp.float32(0), x, w)).lower(x, w).compile()
         scratch = compiled.memory_analysis().temp_size_in_bytes
-        return best(lambda: jax.block_until_ready(compiled(x, w)), 5), scratch, np.asarray(compiled(x, w))
+        return (
+            best(lambda: jax.block_until_ready(compiled(x, w)), 5),
+            scratch,
+            np.asarray(compiled(x, w)),
+        )
 
 
 def theirs(n: int, device: str) -> float:
-    """torch's scaled_dot_product_attention in float32 on the same tokens, padded to the width that its fast kernel asks for."""
+    """torch's scaled_dot_product_attention in float32 on the same tokens, padded to the width that
+    its fast kernel asks for.
+    """
     x = torch.nn.functional.pad(torch.tensor(tokens(n), device=device), (0, 8 - D))[None, None]
 
     def work():
@@ -66,7 +74,9 @@ def exact(n: int, rows: int = 50) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     gpu = jax.default_backend() == "gpu" and torch.cuda.is_available()
@@ -77,18 +87,37 @@ def main() -> None:
         seconds, scratch, v = ours(n)
         error = float(np.abs(v[:50] - exact(n)).max())
         other = theirs(n, device)
-        rows.append({"n": n, "seconds": seconds, "torch_seconds": other, "scratch_bytes": scratch, "error": error})
+        rows.append(
+            {
+                "n": n,
+                "seconds": seconds,
+                "torch_seconds": other,
+                "scratch_bytes": scratch,
+                "error": error,
+            }
+        )
         print(
-            f"n = {n:<7} {1e3 * seconds:9.2f} ms   torch {1e3 * other:9.2f} ms   ratio {other / seconds:5.2f}   "
-            f"scratch {scratch / 1e6:8.2f} MB   error {error:.1e}   {n * n / seconds:.3g} pairs/s",
+            f"n = {n:<7} {1e3 * seconds:9.2f} ms   torch {1e3 * other:9.2f} ms   ratio"
+            f" {other / seconds:5.2f}   scratch {scratch / 1e6:8.2f} MB   error {error:.1e}  "
+            f" {n * n / seconds:.3g} pairs/s",
             flush=True,
         )
     n, began = rows[-1]["n"], time.perf_counter()
     law = Streamed(SelfAttention(beta=BETA))
-    run = flock.simulate(law, Uniform(n=n, d=D), t=1.0, frames=3, solver=RK4(h=0.25), dtype="float32")
-    print(f"simulate to t = 1 with {n} tokens: {time.perf_counter() - began:.2f} s, compilation included; x {run.x.shape}")
+    run = flock.simulate(
+        law, Uniform(n=n, d=D), t=1.0, frames=3, solver=RK4(h=0.25), dtype="float32"
+    )
+    print(
+        f"simulate to t = 1 with {n} tokens: {time.perf_counter() - began:.2f} s, compilation"
+        f" included; x {run.x.shape}"
+    )
     if options.out:
-        facts = {"device": name, "date": time.strftime("%Y-%m-%d"), "jax": jax.__version__, "torch": torch.__version__}
+        facts = {
+            "device": name,
+            "date": time.strftime("%Y-%m-%d"),
+            "jax": jax.__version__,
+            "torch": torch.__version__,
+        }
         options.out.write_text(json.dumps(facts | {"d": D, "beta": BETA, "rows": rows}, indent=1))
 
 

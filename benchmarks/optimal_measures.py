@@ -1,9 +1,11 @@
-"""Minimisers of Figure 3 of arXiv 2501.03096 (400 tokens on S^2): a quasi-Newton method beside 20,000 plain explicit steps.
+"""Minimisers of Figure 3 of arXiv 2501.03096 (400 tokens on S^2): a quasi-Newton method beside
+20,000 plain explicit steps.
 
 python benchmarks/optimal_measures.py --out benchmarks/results/optimal-measures.json
 
-For each of the four matrices the float32 torch loop of the published update runs first; then `optimal_tokens` starts from the
-same tokens, and the clock stops at the first evaluation whose energy is not above the one that the loop reached.
+For each of the four matrices the float32 torch loop of the published update runs first; then
+`optimal_tokens` starts from the same tokens, and the clock stops at the first evaluation whose
+energy is not above the one that the loop reached.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def energy(x: np.ndarray, D: np.ndarray) -> float:
 
 
 def ours(D: np.ndarray, target: float, tries: int = 7) -> tuple[float, int, float]:
-    """(seconds to the target, evaluations to it, least energy found), the quickest of several tries."""
+    """(seconds to the target, evaluations to it, least energy found), the quickest of several
+    tries.
+    """
     return min((one_try(D, target) for _ in range(tries)), key=lambda row: row[0])
 
 
@@ -62,7 +66,9 @@ def one_try(D: np.ndarray, target: float) -> tuple[float, int, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--threads", type=int, default=1, help="of torch")
@@ -74,17 +80,32 @@ def main() -> None:
         seconds, x = plain(D, tau, options.steps)
         target = energy(x, D)
         mine, evaluations, last = ours(D, target)
-        row = {"case": name, "D": diagonal, "tau": tau, "torch_seconds": seconds, "torch_energy": target, "seconds": mine,
-               "evaluations": evaluations, "energy": last, "times_sooner": seconds / mine}  # fmt: skip
+        row = {
+            "case": name,
+            "D": diagonal,
+            "tau": tau,
+            "torch_seconds": seconds,
+            "torch_energy": target,
+            "seconds": mine,
+            "evaluations": evaluations,
+            "energy": last,
+            "times_sooner": seconds / mine,
+        }
         rows.append(row)
         print(
-            f"{name:<15} torch {seconds:7.2f} s to E = {target:.10f}   ours {1e3 * mine:7.1f} ms, {evaluations} evaluations "
-            f"(ends at {last:.10f})   {row['times_sooner']:6.1f} times sooner",
+            f"{name:<15} torch {seconds:7.2f} s to E = {target:.10f}   ours {1e3 * mine:7.1f} ms,"
+            f" {evaluations} evaluations (ends at {last:.10f})   {row['times_sooner']:6.1f} times"
+            " sooner",
             flush=True,
         )
     if options.out:
         device = platform.processor() or platform.machine()
-        facts = {"device": f"CPU, {device}", "date": time.strftime("%Y-%m-%d"), "torch": torch.__version__, "n": N}
+        facts = {
+            "device": f"CPU, {device}",
+            "date": time.strftime("%Y-%m-%d"),
+            "torch": torch.__version__,
+            "n": N,
+        }
         facts |= {"steps": options.steps, "torch_threads": options.threads}
         options.out.write_text(json.dumps(facts | {"rows": rows}, indent=1) + "\n")
 

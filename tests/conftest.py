@@ -1,4 +1,6 @@
-"""Shared by all tests: double precision on request, a run to look at, no compilation cache of the user's."""
+"""Shared by all tests: double precision on request, a run to look at, no compilation cache of the
+user's.
+"""
 
 from __future__ import annotations
 

@@ -95,7 +95,9 @@ def test_listing_and_importing_load_nothing_heavy():
         "import tokenflock.dynamics, tokenflock.plots;"
         "print(sorted({'jax', 'diffrax', 'matplotlib', 'xarray', 'scipy'} & set(sys.modules)))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == "[]"
 
 
@@ -105,6 +107,8 @@ def test_help_loads_nothing_heavy():
         "try:\n    main(['simulate', '--dynamics', 'causal', '--help'])\nexcept SystemExit: pass\n"
         "print(sorted({'jax', 'diffrax', 'matplotlib'} & set(sys.modules)))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip().endswith("[]")
     assert "queries" in out

@@ -12,16 +12,38 @@ Nothing heavy is imported until it is used.
 from importlib import import_module as _import
 
 _HOMES = {
-    "simulate": "trajectory", "flow": "trajectory", "rerun": "rerunning", "ensemble": "many", "phase_diagram": "phase",
-    "measure": "measuring", "merges": "chronicle", "dwell_times": "chronicle",
-    "probe": "probing.layers", "reproduce": "reproducing",
-    "save": "results", "load": "results", "cite": "citing", "references": "citing",
-    "UserError": "errors", "SimulationError": "errors",
-}  # fmt: skip
+    "simulate": "trajectory",
+    "flow": "trajectory",
+    "rerun": "rerunning",
+    "ensemble": "many",
+    "phase_diagram": "phase",
+    "measure": "measuring",
+    "merges": "chronicle",
+    "dwell_times": "chronicle",
+    "probe": "probing.layers",
+    "reproduce": "reproducing",
+    "save": "results",
+    "load": "results",
+    "cite": "citing",
+    "references": "citing",
+    "UserError": "errors",
+    "SimulationError": "errors",
+}
 _FOLDERS = (
-    "dynamics", "starts", "solvers", "observables", "events", "spaces", "matrices", "theory", "meanfield", "probing", "gpt",
-    "plots", "papers",
-)  # fmt: skip
+    "dynamics",
+    "starts",
+    "solvers",
+    "observables",
+    "events",
+    "spaces",
+    "matrices",
+    "theory",
+    "meanfield",
+    "probing",
+    "gpt",
+    "plots",
+    "papers",
+)
 
 __all__ = [*_HOMES, *_FOLDERS]
 __version__ = "0.1.0"

@@ -24,8 +24,9 @@ ROLES = ("dynamics", "start", "solver", "observe")
 class Axis:
     """One swept parameter: its name, its values, and the attribute that takes them.
 
-    `path` is (role, attribute, ...). An axis is `outer` where it changes a shape, the number of steps or the code that runs
-    (anything of the start or the solver, and whole numbers and switches): those are looped over; all others run at once.
+    `path` is (role, attribute, ...). An axis is `outer` where it changes a shape, the number of
+    steps or the code that runs (anything of the start or the solver, and whole numbers and
+    switches): those are looped over; all others run at once.
     """
 
     name: str
@@ -44,19 +45,28 @@ class Axis:
 
 
 def axes(
-    over: Mapping[str, Sequence[Any]], dynamics: Dynamics, start: Start, solver: Solver, observe: Sequence[Observable]
+    over: Mapping[str, Sequence[Any]],
+    dynamics: Dynamics,
+    start: Start,
+    solver: Solver,
+    observe: Sequence[Observable],
 ) -> list[Axis]:
-    """The axes that `over` names: `beta`, `dynamics.base.beta`, `n`, `solver.h`, `observe.0.delta`, ..."""
+    """The axes that `over` names: `beta`, `dynamics.base.beta`, `n`, `solver.h`, `observe.0.delta`,
+    ...
+    """
     parts = {"dynamics": dynamics, "start": start, "solver": solver, "observe": tuple(observe)}
     found = []
     for name, values in over.items():
         array = np.asarray(values)
         if array.ndim == 0 or array.size == 0:
             raise UserError(
-                f"over[{name!r}] must be a list of values, got {values!r}; write e.g. over={{{name!r}: [1.0, 2.0]}}"
+                f"over[{name!r}] must be a list of values, got {values!r}; write e.g."
+                f" over={{{name!r}: [1.0, 2.0]}}"
             )
         if array.dtype.kind not in "biuf":
-            raise UserError(f"over[{name!r}] must be numbers, got {values!r}; run one ensemble for each")
+            raise UserError(
+                f"over[{name!r}] must be numbers, got {values!r}; run one ensemble for each"
+            )
         path = _dotted(name, parts) if "." in name else _bare(name, parts)
         shapes = path[0] in ("start", "solver") or isinstance(_leaf(parts, path), (int, enum.Enum))
         found.append(Axis(name, array, path, shapes))
@@ -74,14 +84,20 @@ def _dotted(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
     try:
         _leaf(parts, path)
     except (KeyError, IndexError, AttributeError, TypeError):
-        raise UserError(f"over has no parameter {name!r}; begin with dynamics., start., solver. or observe.0.") from None
+        raise UserError(
+            f"over has no parameter {name!r}; begin with dynamics., start., solver. or observe.0."
+        ) from None
     return path
 
 
 def _bare(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
-    """A bare name is looked for in the dynamics first, then in the start, the solver and the observables."""
+    """A bare name is looked for in the dynamics first, then in the start, the solver and the
+    observables.
+    """
     name = {"step": "h"}.get(name, name)
-    everywhere = next((paths for role in ROLES if (paths := _search(parts[role], (role,), name))), [])
+    everywhere = next(
+        (paths for role in ROLES if (paths := _search(parts[role], (role,), name))), []
+    )
     if not everywhere:
         known = sorted({path[-1] for role in ROLES for path in _search(parts[role], (role,), None)})
         raise UserError(f"over has no parameter {name!r}; there are {', '.join(known)}")
@@ -92,7 +108,7 @@ def _bare(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _search(part: Any, path: tuple[Any, ...], name: str | None) -> list[tuple[Any, ...]]:
-    """Every path to an attribute called `name` (or to any, for None) in a tree of frozen objects."""
+    """Every path to an attribute called `name` (None: any) in a tree of frozen objects."""
     if isinstance(part, tuple):
         return [found for k, one in enumerate(part) for found in _search(one, (*path, k), name)]
     if not isinstance(part, Frozen):
@@ -108,7 +124,9 @@ def _search(part: Any, path: tuple[Any, ...], name: str | None) -> list[tuple[An
 
 
 def put(part: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """A copy of an object (or of a tuple or dict of them) with another value at a path, checked as a new object is."""
+    """A copy of an object (or of a tuple or dict of them) with another value at a path, checked as
+    a new object is.
+    """
     head, *rest = path
     if isinstance(part, dict):
         return part | {head: put(part[head], tuple(rest), value)}

@@ -1,7 +1,8 @@
 """The catalogue: what there is, read from the files themselves.
 
-A member is a public class (or, in `theory`, a public function) in a file of its folder. The files are read with `ast`, so
-a listing imports nothing and a new file is listed, importable and tested because it exists.
+A member is a public class (or, in `theory`, a public function) in a file of its folder. The files
+are read with `ast`, so a listing imports nothing and a new file is listed, importable and tested
+because it exists.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from tokenflock.errors import UserError
 
 KINDS = ("dynamics", "starts", "solvers", "observables", "events", "matrices", "theory")
 _ROOT = Path(__file__).parent
-_ABSTRACT = {"space", "dynamics", "start", "solver", "observable", "event", "matrix"}  # files that hold a base class
+_ABSTRACT = {
+    "space",
+    "dynamics",
+    "start",
+    "solver",
+    "observable",
+    "event",
+    "matrix",
+}  # files that hold a base class
 
 
 @dataclass(frozen=True)
@@ -52,8 +61,14 @@ class Entry:
         return getattr(importlib.import_module(self.module), self.name)
 
 
+def summary(doc: str) -> str:
+    """The first paragraph of a docstring, as one line."""
+    return " ".join(doc.partition("\n\n")[0].split())
+
+
 def slug(name: str) -> str:
-    """`SelfAttention` and `transition_curve` as typed on a command line: `self-attention`, `transition-curve`.
+    """`SelfAttention` and `transition_curve` as typed on a command line: `self-attention`,
+    `transition-curve`.
 
     >>> slug("RK4"), slug("VonMisesFisher"), slug("transition_curve")
     ('rk4', 'von-mises-fisher', 'transition-curve')
@@ -80,7 +95,9 @@ def find(kind: str, name: str) -> Entry:
     from difflib import get_close_matches
 
     near = get_close_matches(slug(name), table, n=3, cutoff=0.4) or sorted(table)
-    raise UserError(f"{kind} has no member {name!r}; try {', '.join(near)} (all: tokenflock list {kind})")
+    raise UserError(
+        f"{kind} has no member {name!r}; try {', '.join(near)} (all: tokenflock list {kind})"
+    )
 
 
 def names(kind: str) -> list[str]:
@@ -88,7 +105,9 @@ def names(kind: str) -> list[str]:
 
 
 def lazy(kind: str, extra: dict[str, str] | None = None):
-    """`__getattr__`, `__dir__` and `__all__` of a folder whose members are imported when first asked for."""
+    """`__getattr__`, `__dir__` and `__all__` of a folder whose members are imported when first
+    asked for.
+    """
     extra = extra or {}
 
     def __getattr__(name: str) -> Any:
@@ -97,22 +116,28 @@ def lazy(kind: str, extra: dict[str, str] | None = None):
         for entry in entries(kind):
             if entry.name == name:
                 return entry.load()
-        raise AttributeError(f"module 'tokenflock.{kind}' has no attribute {name!r}; it has {', '.join(names(kind))}")
+        raise AttributeError(
+            f"module 'tokenflock.{kind}' has no attribute {name!r}; it has {', '.join(names(kind))}"
+        )
 
     everything = sorted([*extra, *names(kind)])
     return __getattr__, lambda: everything, everything
 
 
 def homes(package: str, table: dict[str, str]):
-    """`__getattr__`, `__dir__` and `__all__` of a folder that offers names from its files, imported when first asked for.
+    """`__getattr__`, `__dir__` and `__all__` of a folder that offers names from its files, imported
+    when first asked for.
 
-    The table says in which file each name lives; a file that is offered itself has an empty name there.
+    The table says in which file each name lives; a file that is offered itself has an empty name
+    there.
     """
     everything = sorted(table)
 
     def __getattr__(name: str) -> Any:
         if name not in table:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(everything)}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}; it has {', '.join(everything)}"
+            )
         home = importlib.import_module(f"{package}.{table[name] or name}")
         return getattr(home, name) if table[name] else home
 
@@ -137,13 +162,15 @@ def _read(kind: str, path: Path) -> list[Entry]:
 def _is_helper(node: ast.ClassDef | ast.FunctionDef) -> bool:
     """Enumerations and plain dataclasses beside a member are its vocabulary, not members."""
     bases = {ast.unparse(base) for base in getattr(node, "bases", [])}
-    return isinstance(node, ast.ClassDef) and (not bases or bool(bases & {"enum.Enum", "Enum", "NamedTuple"}))
+    return isinstance(node, ast.ClassDef) and (
+        not bases or bool(bases & {"enum.Enum", "Enum", "NamedTuple"})
+    )
 
 
 def _entry(kind: str, module: str, node: ast.ClassDef | ast.FunctionDef, path: Path) -> Entry:
     doc = ast.get_docstring(node) or ""
     options = _arguments(node) if isinstance(node, ast.FunctionDef) else _fields(node, path)
-    return Entry(kind, node.name, module, doc.partition("\n")[0], doc, tuple(options))
+    return Entry(kind, node.name, module, summary(doc), doc, tuple(options))
 
 
 def _fields(node: ast.ClassDef, path: Path) -> list[Option]:
@@ -166,7 +193,11 @@ def _inherited(base: str, path: Path) -> list[Option]:
     for line in _parse(path).body:
         if isinstance(line, ast.ImportFrom) and base in {alias.name for alias in line.names}:
             home = path.parent / f"{(line.module or '').rpartition('.')[2]}.py"
-            classes = [node for node in _parse(home).body if isinstance(node, ast.ClassDef)] if home.exists() else []
+            classes = (
+                [node for node in _parse(home).body if isinstance(node, ast.ClassDef)]
+                if home.exists()
+                else []
+            )
             return next((_fields(node, home) for node in classes if node.name == base), [])
     return []
 
@@ -187,4 +218,8 @@ def _arguments(node: ast.FunctionDef) -> list[Option]:
 
 
 def _is_text(node: ast.stmt | None) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )

@@ -10,11 +10,13 @@ from tokenflock.observables.cluster_labels import ClusterLabels
 
 
 def merges(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None) -> xr.Dataset:
-    """The merges of a trajectory: at which time (or layer) the number of clusters first fell to each new low.
+    """The merges of a trajectory: at which time (or layer) the number of clusters first fell to
+    each new low.
 
-    Clusters are connected components of pairs with cosine at least 1 - delta (or within `radius`). The times are those of
-    frames: keep more frames for sharper ones. Returns a Dataset along `merge` with `time`, `before`, `after` (counts) and
-    `largest` (weight of the largest cluster after it).
+    Clusters are connected components of pairs with cosine at least 1 - delta (or within `radius`).
+    The times are those of frames: keep more frames for sharper ones. Returns a Dataset along
+    `merge` with `time`, `before`, `after` (counts) and `largest` (weight of the largest cluster
+    after it).
     """
     counts, shares = _counts(result, delta, radius)
     low = np.minimum.accumulate(counts)
@@ -32,18 +34,31 @@ def merges(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None)
     )
 
 
-def dwell_times(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None) -> xr.DataArray:
-    """How long a trajectory stayed at each number of clusters, along `clusters`. The last stage is cut off by the run."""
+def dwell_times(
+    result: xr.Dataset, delta: float = 1e-3, radius: float | None = None
+) -> xr.DataArray:
+    """How long a trajectory stayed at each number of clusters, along `clusters`.
+
+    The last stage is cut off by the run.
+    """
     counts, _ = _counts(result, delta, radius)
     low = np.minimum.accumulate(counts)
     times = _times(result)
     spans = np.append(np.diff(times), 0.0)
     levels = np.unique(low)[::-1]
     dwell = [spans[low == level].sum() for level in levels]
-    return xr.DataArray(dwell, dims="clusters", coords={"clusters": levels}, attrs={"long_name": "dwell time"}, name="dwell")
+    return xr.DataArray(
+        dwell,
+        dims="clusters",
+        coords={"clusters": levels},
+        attrs={"long_name": "dwell time"},
+        name="dwell",
+    )
 
 
-def _counts(result: xr.Dataset, delta: float, radius: float | None) -> tuple[np.ndarray, np.ndarray]:
+def _counts(
+    result: xr.Dataset, delta: float, radius: float | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Number of clusters and weight of the largest, at each time."""
     labels = measure(result, ClusterLabels(delta, radius))["cluster_labels"].values
     w = result["w"].values if "w" in result else np.full(labels.shape[1], 1 / labels.shape[1])

@@ -21,7 +21,8 @@ def references(result: xr.Dataset) -> list[str]:
 
 
 def cite(result: xr.Dataset) -> None:
-    """Print, as BibTeX, the references of exactly what a result used: dynamics, solver, observables.
+    """Print, as BibTeX, the references of exactly what a result used: dynamics, solver,
+    observables.
 
     >>> import tokenflock as flock
     >>> from tokenflock.dynamics import SelfAttention
@@ -37,4 +38,7 @@ def cite(result: xr.Dataset) -> None:
 def bibliography() -> dict[str, str]:
     """Every entry of references.bib by its key."""
     text = _BIBLIOGRAPHY.read_text(encoding="utf-8")
-    return {match[1]: match[0] for match in re.finditer(r"@\w+\{([^,\s]+),.*?\n\}", text, flags=re.DOTALL)}
+    return {
+        match[1]: match[0]
+        for match in re.finditer(r"@\w+\{([^,\s]+),.*?\n\}", text, flags=re.DOTALL)
+    }

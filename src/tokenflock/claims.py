@@ -19,7 +19,8 @@ class NotRun(Exception):
 class Claim:
     """What is said, what was measured, and where the number must lie for the claim to hold.
 
-    >>> Claim("pi", "a circle is pi diameters around", "Archimedes", 3.1416, between(3 + 10 / 71, 3 + 1 / 7)).verdict
+    >>> bounds = between(3 + 10 / 71, 3 + 1 / 7)
+    >>> Claim("pi", "a circle is pi diameters around", "Archimedes", 3.1416, bounds).verdict
     'holds'
     """
 
@@ -28,7 +29,9 @@ class Claim:
     source: str
     measured: float | None
     interval: Interval
-    error: float | None = None  # standard error of the measured number, where it is an average over random systems
+    error: float | None = (
+        None  # standard error of the measured number, where it is an average over random systems
+    )
     note: str = ""
     erratum: str = ""  # what is printed, where print departs from this claim
 
@@ -42,7 +45,10 @@ class Claim:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; an open end of the interval is null, as is a number that is none."""
-        plain = asdict(self) | {"verdict": self.verdict, "interval": [_finite(end) for end in self.interval]}
+        plain = asdict(self) | {
+            "verdict": self.verdict,
+            "interval": [_finite(end) for end in self.interval],
+        }
         return plain | {"measured": _finite(self.measured), "error": _finite(self.error)}
 
 
@@ -57,7 +63,9 @@ def near_relative(value: float, tolerance: float) -> Interval:
 
 
 def monte_carlo(expected: float, error: float, sigmas: float = 4.0, slack: float = 0.0) -> Interval:
-    """Within so many standard errors of what is expected, plus a slack for a known bias (a grid, a step)."""
+    """Within so many standard errors of what is expected, plus a slack for a known bias (a grid, a
+    step).
+    """
     return near(expected, sigmas * float(error) + slack)
 
 

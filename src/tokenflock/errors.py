@@ -14,12 +14,16 @@ class SimulationError(RuntimeError):
 def overflowed(what: str, dtype: str) -> str:
     """What to say of a run that left the numbers."""
     return (
-        f"{what} is not finite in {dtype}: it overflowed. Take dtype='float64', a smaller beta or step, Energy(log=True), "
-        "or the clock 'peak' for unnormalised attention"
+        f"{what} is not finite in {dtype}: it overflowed. Take dtype='float64', a smaller beta or"
+        " step, Energy(log=True), or the clock 'peak' for unnormalised attention"
     )
 
 
 def require(condition: bool, argument: str, wanted: str, got: object, instead: str = "") -> None:
-    """Raise `UserError` unless `condition`: "`argument` must be `wanted`, got `got`; write `instead`"."""
+    """Raise `UserError` unless `condition`: "`argument` must be `wanted`, got `got`; write
+    `instead`".
+    """
     if not condition:
-        raise UserError(f"{argument} must be {wanted}, got {got}" + (f"; {instead}" if instead else ""))
+        raise UserError(
+            f"{argument} must be {wanted}, got {got}" + (f"; {instead}" if instead else "")
+        )

@@ -56,21 +56,32 @@ class Folder:
     def remember(self, outcome: Outcome, model: str | None) -> None:
         """Note a finished item, so that the same command need not run it again."""
         plain = {
-            "mark": mark(outcome.scale, model), "item": outcome.item.name, "scale": outcome.scale, "seconds": outcome.seconds,
-            "device": outcome.device, "setting": outcome.setting, "data": outcome.data, "figures": outcome.figures,
-            "films": outcome.films, "claims": [claim.as_json() for claim in outcome.claims],
-        }  # fmt: skip
+            "mark": mark(outcome.scale, model),
+            "item": outcome.item.name,
+            "scale": outcome.scale,
+            "seconds": outcome.seconds,
+            "device": outcome.device,
+            "setting": outcome.setting,
+            "data": outcome.data,
+            "figures": outcome.figures,
+            "films": outcome.films,
+            "claims": [claim.as_json() for claim in outcome.claims],
+        }
         text = json.dumps(plain, indent=1, ensure_ascii=False)
         _write(self._note(outcome.item), lambda part: part.write_text(text, encoding="utf-8"))
 
     def recall(self, item: Item, scale: str, model: str | None, figures: bool) -> Outcome | None:
-        """What came of an item, if it was run by this very code at this scale, and drawn if figures are wanted."""
+        """What came of an item, if it was run by this very code at this scale, and drawn if figures
+        are wanted.
+        """
         found = self._read(item)
         if found is None or found["mark"] != mark(scale, model):
             return None
         outcome = _outcome(item, found)
         pictures = [stem + suffix for stem in outcome.figures for suffix in (".png", ".pdf")]
-        complete = all((self.path / one).exists() for one in (outcome.data, *pictures, *outcome.films))
+        complete = all(
+            (self.path / one).exists() for one in (outcome.data, *pictures, *outcome.films)
+        )
         drawn = not figures or bool(outcome.figures) or not hasattr(item.load(), "draw")
         return outcome if complete and drawn else None
 
@@ -81,7 +92,9 @@ class Folder:
         outcomes.sort(key=lambda outcome: places[outcome.item.name])
         claims = [claim.as_json() for outcome in outcomes for claim in outcome.claims]
         text = json.dumps(claims, indent=1, ensure_ascii=False)
-        _write(self.path / "claims.json", lambda part: part.write_text(text + "\n", encoding="utf-8"))
+        _write(
+            self.path / "claims.json", lambda part: part.write_text(text + "\n", encoding="utf-8")
+        )
         html = page(outcomes, self.path)
         _write(self.path / "index.html", lambda part: part.write_text(html, encoding="utf-8"))
 
@@ -110,7 +123,9 @@ def mark(scale: str, model: str | None) -> str:
 @cache
 def source_mark() -> str:
     """A digest of this library's own code and of the versions under it."""
-    whole = hashlib.sha256(json.dumps(recipes.versions("jax", "numpy", "scipy"), sort_keys=True).encode())
+    whole = hashlib.sha256(
+        json.dumps(recipes.versions("jax", "numpy", "scipy"), sort_keys=True).encode()
+    )
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         whole.update(path.read_bytes())
     return whole.hexdigest()[:16]
@@ -120,7 +135,9 @@ def _outcome(item: Item, found: dict[str, Any]) -> Outcome:
     """An outcome as it was noted."""
     claims = tuple(_claim(one) for one in found["claims"])
     same = {name: found[name] for name in ("scale", "seconds", "device", "setting", "data")}
-    return Outcome(item, claims=claims, figures=tuple(found["figures"]), films=tuple(found["films"]), **same)
+    return Outcome(
+        item, claims=claims, figures=tuple(found["figures"]), films=tuple(found["films"]), **same
+    )
 
 
 def _claim(plain: dict[str, Any]) -> Claim:

@@ -1,8 +1,8 @@
 """Small frozen objects: the base of every dynamics, start, solver and observable.
 
-A subclass lists its fields with plain annotations and a line of text under each. Numbers stay Python numbers and arrays
-stay NumPy arrays until a verb casts them to its precision (`precision.cast`), so an object means the same in float32 and
-float64 and can be written to JSON.
+A subclass lists its fields with plain annotations and a line of text under each. Numbers stay
+Python numbers and arrays stay NumPy arrays until a verb casts them to its precision
+(`precision.cast`), so an object means the same in float32 and float64 and can be written to JSON.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ class Frozen(eqx.Module):
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            value = _settle(f"{type(self).__name__}.{field.name}", str(field.type), getattr(self, field.name))
+            value = _settle(
+                f"{type(self).__name__}.{field.name}", str(field.type), getattr(self, field.name)
+            )
             object.__setattr__(self, field.name, value)
 
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({', '.join(f'{f.name}={_short(getattr(self, f.name))}' for f in dataclasses.fields(self))})"
-        )
+        names = [field.name for field in dataclasses.fields(self)]
+        values = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)
+        return f"{type(self).__name__}({values})"
 
 
 def _short(value: Any) -> str:
@@ -42,13 +44,18 @@ def _short(value: Any) -> str:
 
 
 def concrete(value: Any) -> bool:
-    """Whether a field holds a value that can be checked now (not a tracer, a batch or a JAX array)."""
+    """Whether a field holds a value that can be checked now (no tracer, batch or JAX array)."""
     return not isinstance(value, jax.Array)
 
 
 def _settle(name: str, kind: str, value: Any) -> Any:
-    """One form for one meaning: `float` fields hold floats, `int` fields ints, `Array` fields float64 arrays."""
-    if value is None or (isinstance(value, (jax.Array, Frozen, enum.Enum, bool, str)) and kind not in ("float", "int")):
+    """One form for one meaning: `float` fields hold floats, `int` fields ints, `Array` fields
+    float64 arrays.
+    """
+    if value is None or (
+        isinstance(value, (jax.Array, Frozen, enum.Enum, bool, str))
+        and kind not in ("float", "int")
+    ):
         return value
     if isinstance(value, jax.Array) or (callable(value) and "Path" in kind):
         return value
@@ -57,7 +64,9 @@ def _settle(name: str, kind: str, value: Any) -> Any:
             if int(value) != value or isinstance(value, bool):
                 raise ValueError
             return int(value)
-        if kind.startswith("float") or ("Array" in kind and np.ndim(value) == 0 and "float" in kind):
+        if kind.startswith("float") or (
+            "Array" in kind and np.ndim(value) == 0 and "float" in kind
+        ):
             return float(value)
         if "Array" in kind:
             array = np.asarray(value, dtype=np.float64)
@@ -67,6 +76,12 @@ def _settle(name: str, kind: str, value: Any) -> Any:
     except UserError:
         raise
     except (TypeError, ValueError):
-        wanted = "a whole number" if kind.startswith("int") else "a number" if kind == "float" else "an array of numbers"
+        wanted = (
+            "a whole number"
+            if kind.startswith("int")
+            else "a number"
+            if kind == "float"
+            else "an array of numbers"
+        )
         raise UserError(f"{name} must be {wanted}, got {value!r}") from None
     return value

@@ -57,26 +57,24 @@ def ensemble(
 ) -> xr.Dataset:
     """Run many systems and return means and standard errors of observables.
 
-    Args:
-      dynamics, start, solver, observe: as in `simulate`; the solver has a fixed step (`RK4(h=0.1)` unless given).
-      over: parameters to sweep, e.g. {"beta": [1, 2, 4], "n": [16, 32]}; each becomes an axis of the result.
-      repeats: independent systems in each cell.
-      t, times, frames: when to observe.
-      matrices: random Q, K, V for an `Attention` dynamics.
-      quantiles: shares whose quantiles over repeats are wanted, e.g. [0.1, 0.5, 0.9].
-      keep: keep every repeat instead of statistics.
-      seed: one random key for each (seed, cell, repeat), whatever the engine, the device or the cut of the work.
-      dtype: 'float32' or 'float64'.
-      engine: 'auto', 'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop).
-      rotate: turn tokens of isotropic laws into n dimensions where d > n. Exact.
-      settle: stop a system once theory says that its observables are final. Exact.
-      memory: bytes that the work may take at once; a quarter of what is free unless given.
-      store: a file in which finished cells are kept until the end, so that an interrupted run goes on from there.
-      progress: called with the steps of systems that are done, and that there are.
+    Args: dynamics, start, solver, observe: as in `simulate`; the solver has a fixed step
+      (`RK4(h=0.1)` unless given). over: parameters to sweep, e.g. {"beta": [1, 2, 4], "n": [16,
+      32]}; each becomes an axis of the result. repeats: independent systems in each cell. t, times,
+      frames: when to observe. matrices: random Q, K, V for an `Attention` dynamics. quantiles:
+      shares whose quantiles over repeats are wanted, e.g. [0.1, 0.5, 0.9]. keep: keep every repeat
+      instead of statistics. seed: one random key for each (seed, cell, repeat), whatever the
+      engine, the device or the cut of the work. dtype: 'float32' or 'float64'. engine: 'auto',
+      'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop). rotate: turn tokens of
+      isotropic laws into n dimensions where d > n. Exact. settle: stop a system once theory says
+      that its observables are final. Exact. memory: bytes that the work may take at once; a quarter
+      of what is free unless given. store: a file in which finished cells are kept until the end, so
+      that an interrupted run goes on from there. progress: called with the steps of systems that
+      are done, and that there are.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.starts import Uniform
-    >>> result = ensemble(SelfAttention(), Uniform(n=8, d=3), over={"beta": [0.5, 1.0]}, repeats=16, t=20, frames=3)
+    >>> over = {"beta": [0.5, 1.0]}
+    >>> result = ensemble(SelfAttention(), Uniform(n=8, d=3), over=over, repeats=16, t=20, frames=3)
     >>> result.pair_density.dims
     ('beta', 'time')
     """
@@ -84,11 +82,26 @@ def ensemble(
     solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
     observe = tuple(observe)
     for one in observe:
-        one.bind(dynamics)  # what an observable lacks must be there; each system binds its own later
+        one.bind(
+            dynamics
+        )  # what an observable lacks must be there; each system binds its own later
     found = sweeps.axes(over or {}, dynamics, start, solver, observe)
     _check(dynamics, solver, observe, repeats, quantiles, matrices)
     plan = Plan(
-        dynamics, start, solver, observe, tuple(found), repeats, t, times, frames, matrices, seed, dtype, rotate, settle
+        dynamics,
+        start,
+        solver,
+        observe,
+        tuple(found),
+        repeats,
+        t,
+        times,
+        frames,
+        matrices,
+        seed,
+        dtype,
+        rotate,
+        settle,
     )
     plan.check()
     recipe = plan.recipe() | {"quantiles": list(quantiles), "keep": keep, "engine": engine}
@@ -103,7 +116,9 @@ def ensemble(
     except KeyboardInterrupt:
         saved.write()
         raise
-    result = _dataset(plan, summary, saved, recipe | {"chosen": notes}, clock.perf_counter() - began)
+    result = _dataset(
+        plan, summary, saved, recipe | {"chosen": notes}, clock.perf_counter() - began
+    )
     saved.close()
     return result
 
@@ -130,17 +145,28 @@ class Summary:
     keep: bool
 
     def of(self, values: Any, cells: int) -> dict[str, np.ndarray]:
-        """(cells x repeats, frames, ...) -> named arrays (cells, ...), computed where the values lie."""
+        """(cells x repeats, frames, ...) -> named arrays (cells, ...), computed where the values
+        lie.
+        """
         values = values.reshape(cells, -1, *values.shape[1:])
         if self.keep:
             return {"": np.asarray(values)}
         count = values.shape[1]
         if isinstance(values, np.ndarray):
             values = values.astype(np.float64)
-        spread = values.std(axis=1, ddof=1) / count**0.5 if count > 1 else np.full((cells, *values.shape[2:]), np.nan)
-        found = {"": np.asarray(values.mean(axis=1), np.float64), "_error": np.asarray(spread, np.float64)}
+        spread = (
+            values.std(axis=1, ddof=1) / count**0.5
+            if count > 1
+            else np.full((cells, *values.shape[2:]), np.nan)
+        )
+        found = {
+            "": np.asarray(values.mean(axis=1), np.float64),
+            "_error": np.asarray(spread, np.float64),
+        }
         if self.quantiles:
-            found["_quantile"] = np.moveaxis(np.quantile(np.asarray(values), self.quantiles, axis=1), 0, 1)
+            found["_quantile"] = np.moveaxis(
+                np.quantile(np.asarray(values), self.quantiles, axis=1), 0, 1
+            )
         return found
 
 
@@ -183,21 +209,35 @@ class Plan:
         outer = [axis for axis in self.axes if axis.outer]
         found = []
         for pick in itertools.product(*(range(len(axis.values)) for axis in outer)):
-            parts = {"dynamics": self.dynamics, "start": self.start, "solver": self.solver, "observe": self.observe}
+            parts = {
+                "dynamics": self.dynamics,
+                "start": self.start,
+                "solver": self.solver,
+                "observe": self.observe,
+            }
             for axis, k in zip(outer, pick):
                 parts = sweeps.put(parts, axis.path, axis.value(k))
             fixed = {id(axis): k for axis, k in zip(outer, pick)}
-            ranges = [[fixed[id(axis)]] if axis.outer else range(len(axis.values)) for axis in self.axes]
+            ranges = [
+                [fixed[id(axis)]] if axis.outer else range(len(axis.values)) for axis in self.axes
+            ]
             found.append(Sheet(**parts, cells=tuple(itertools.product(*ranges))))
         return found
 
     def laws(self, sheet: Sheet) -> list[Dynamics]:
-        """The laws of a sheet, each value of each axis once. They are built here, and so checked: engines fill in numbers."""
+        """The laws of a sheet, each value of each axis once.
+
+        They are built here, and so checked: engines fill in numbers.
+        """
         inner = [axis for axis in self.axes if not axis.outer]
         parts = {"dynamics": sheet.dynamics, "observe": sheet.observe}
         for axis in inner:
             parts = sweeps.put(parts, axis.path, axis.value(0))
-        each = [sweeps.put(parts, axis.path, axis.value(k)) for axis in inner for k in range(len(axis.values))]
+        each = [
+            sweeps.put(parts, axis.path, axis.value(k))
+            for axis in inner
+            for k in range(len(axis.values))
+        ]
         return [one["dynamics"] for one in (parts, *each)]
 
     def check(self) -> None:
@@ -207,41 +247,73 @@ class Plan:
             for law in self.laws(sheet):
                 check(law, sheet.start, sheet.solver, self.t, self.times, self.frames)
         frames = sorted({len(self.steps(sheet.solver)[0]) for sheet in sheets})
-        require(len(frames) == 1, "frames", "at most one for each step, for every h", f"{frames} frames", f"write {frames[0]}")
+        require(
+            len(frames) == 1,
+            "frames",
+            "at most one for each step, for every h",
+            f"{frames} frames",
+            f"write {frames[0]}",
+        )
 
     def steps(self, solver: FixedStep) -> tuple[np.ndarray, np.ndarray]:
         return schedule(solver, self.t, self.times, self.frames)
 
     def total_steps(self) -> int:
-        return sum(len(sheet.cells) * self.repeats * int(self.steps(sheet.solver)[0][-1]) for sheet in self.sheets())
+        return sum(
+            len(sheet.cells) * self.repeats * int(self.steps(sheet.solver)[0][-1])
+            for sheet in self.sheets()
+        )
 
     def title(self) -> str:
         """What ran, and over what: SelfAttention over beta, d."""
         over = ", ".join(axis.name for axis in self.axes)
-        return f"tokenflock: {type(self.dynamics).__name__} over {over}" if over else f"tokenflock: {self.dynamics!r}"
+        return (
+            f"tokenflock: {type(self.dynamics).__name__} over {over}"
+            if over
+            else f"tokenflock: {self.dynamics!r}"
+        )
 
     def recipe(self) -> dict[str, Any]:
         return {
-            "verb": "ensemble", "dynamics": self.dynamics, "start": self.start, "solver": self.solver,
-            "observe": list(self.observe), "over": {axis.name: axis.values for axis in self.axes},
-            "repeats": self.repeats, "t": self.t,
-            "times": None if self.times is None else [float(one) for one in self.times], "frames": self.frames,
-            "matrices": self.matrices, "seed": self.seed, "dtype": self.dtype, "rotate": self.rotate, "settle": self.settle,
-        }  # fmt: skip
+            "verb": "ensemble",
+            "dynamics": self.dynamics,
+            "start": self.start,
+            "solver": self.solver,
+            "observe": list(self.observe),
+            "over": {axis.name: axis.values for axis in self.axes},
+            "repeats": self.repeats,
+            "t": self.t,
+            "times": None if self.times is None else [float(one) for one in self.times],
+            "frames": self.frames,
+            "matrices": self.matrices,
+            "seed": self.seed,
+            "dtype": self.dtype,
+            "rotate": self.rotate,
+            "settle": self.settle,
+        }
 
     def job(self, sheet: Sheet) -> Job:
-        """The work of a sheet, for an engine. A swept threshold decides itself when it is final: nothing settles then."""
+        """The work of a sheet, for an engine.
+
+        A swept threshold decides itself when it is final: nothing settles then.
+        """
         inner = [axis for axis in self.axes if not axis.outer]
         paths = tuple((ROLE[axis.path[0]], *axis.path[1:]) for axis in inner)
         laws = self.laws(sheet)
         thresholds = any(axis.path[0] == "observe" for axis in inner)
         random = self.matrices is not None and self.matrices.value is not Value.IDENTITY
-        settle = self.settle and not thresholds and not random and all(law.keeps_cones for law in laws)
+        settle = (
+            self.settle and not thresholds and not random and all(law.keeps_cones for law in laws)
+        )
         parts = cast((laws[0], sheet.solver, sheet.observe), self.dtype)
-        return Job(*parts, sheet.start.weights(), self.steps(sheet.solver)[0], paths, self.dtype, settle)
+        return Job(
+            *parts, sheet.start.weights(), self.steps(sheet.solver)[0], paths, self.dtype, settle
+        )
 
 
-def _run_sheet(plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, saved: Store, tally: Tally) -> dict[str, Any]:
+def _run_sheet(
+    plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, saved: Store, tally: Tally
+) -> dict[str, Any]:
     """Run the cells of a sheet that are not done yet, a few whole cells at a time."""
     job = plan.job(sheet)
     turn = plan.rotate and all(law.isotropic for law in plan.laws(sheet))
@@ -256,33 +328,68 @@ def _run_sheet(plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, 
     where = [k for k, axis in enumerate(plan.axes) if not axis.outer]
     for first in range(0, len(todo), group):
         cells = todo[first : first + group]
-        numbers = np.array([np.ravel_multi_index(cell, plan.shape) if plan.shape else 0 for cell in cells])
+        numbers = np.array(
+            [np.ravel_multi_index(cell, plan.shape) if plan.shape else 0 for cell in cells]
+        )
         swept = [
-            np.stack([axis.values[cell[k]] for cell in cells]).astype(plan.dtype).repeat(plan.repeats, axis=0)
+            np.stack([axis.values[cell[k]] for cell in cells])
+            .astype(plan.dtype)
+            .repeat(plan.repeats, axis=0)
             for axis, k in zip(inner, where)
         ]
-        ids = np.stack([numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1)
+        ids = np.stack(
+            [numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1
+        )
         values = _in_pieces(chosen, ids, swept, lambda count: tally.add(count * steps))
-        found = {name + end: one for name, whole in values.items() for end, one in summary.of(whole, len(cells)).items()}
+        found = {
+            name + end: one
+            for name, whole in values.items()
+            for end, one in summary.of(whole, len(cells)).items()
+        }
         _check_finite(found, plan)
         for k, cell in enumerate(cells):
             saved.put(cell, {name: one[k] for name, one in found.items()})
-    return {"engine": chosen.engine, "why": chosen.why, "rotated": chosen.rotated, "settling": job.delta is not None}
+    return {
+        "engine": chosen.engine,
+        "why": chosen.why,
+        "rotated": chosen.rotated,
+        "settling": job.delta is not None,
+    }
 
 
 def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
     fixed = isinstance(solver, FixedStep)
-    require(fixed, "solver", "one of fixed step, for an ensemble", type(solver).__name__, "write e.g. RK4(h=0.1)")
-    require(len(observe) > 0, "observe", "at least one observable", "none", "write e.g. observe=[PairDensity()]")
+    require(
+        fixed,
+        "solver",
+        "one of fixed step, for an ensemble",
+        type(solver).__name__,
+        "write e.g. RK4(h=0.1)",
+    )
+    require(
+        len(observe) > 0,
+        "observe",
+        "at least one observable",
+        "none",
+        "write e.g. observe=[PairDensity()]",
+    )
     names = [one.name for one in observe]
-    require(len(set(names)) == len(names), "observe", "observables of different names", names, "sweep the parameter with over")
+    require(
+        len(set(names)) == len(names),
+        "observe",
+        "observables of different names",
+        names,
+        "sweep the parameter with over",
+    )
     require(repeats >= 1, "repeats", "1 or more", repeats)
     require(all(0 <= q <= 1 for q in quantiles), "quantiles", "between 0 and 1", list(quantiles))
     if matrices is not None:
         matrices.fill(dynamics, np.zeros((1, 1, 1)), None)
 
 
-def _in_pieces(chosen: Choice, ids: np.ndarray, swept: list[np.ndarray], report: Callable[[int], None]) -> dict[str, Any]:
+def _in_pieces(
+    chosen: Choice, ids: np.ndarray, swept: list[np.ndarray], report: Callable[[int], None]
+) -> dict[str, Any]:
     """The observables of these systems; a cell that is too large for the memory runs in pieces."""
     if len(ids) <= chosen.chunk:
         return chosen.run(ids, swept, report)
@@ -292,38 +399,60 @@ def _in_pieces(chosen: Choice, ids: np.ndarray, swept: list[np.ndarray], report:
 
 
 def _check_finite(values: dict[str, Any], plan: Plan) -> None:
-    """Refuse what overflowed. Matrices of pairs may hold NaN, for tokens of weight zero; their errors may, for one repeat."""
+    """Refuse what overflowed.
+
+    Matrices of pairs may hold NaN, for tokens of weight zero; their errors may, for one repeat.
+    """
     whole = {one.name for one in plan.observe if not one.dims}
     for name, value in values.items():
         if name.removesuffix("_quantile") in whole and not np.isfinite(value).all():
             raise SimulationError(overflowed(f"{name} of {plan.dynamics!r}", plan.dtype))
 
 
-def _dataset(plan: Plan, summary: Summary, saved: Store, recipe: dict[str, Any], seconds: float) -> xr.Dataset:
+def _dataset(
+    plan: Plan, summary: Summary, saved: Store, recipe: dict[str, Any], seconds: float
+) -> xr.Dataset:
     """The cells, put together on named axes."""
     steps = [plan.steps(sheet.solver) for sheet in plan.sheets()]
-    same = all(len(one[1]) == len(steps[0][1]) and np.allclose(one[1], steps[0][1]) for one in steps)
-    frame = ("time", steps[0][1], {"long_name": "time"}) if same else ("time", np.arange(len(steps[0][1])))
+    same = all(
+        len(one[1]) == len(steps[0][1]) and np.allclose(one[1], steps[0][1]) for one in steps
+    )
+    frame = (
+        ("time", steps[0][1], {"long_name": "time"})
+        if same
+        else ("time", np.arange(len(steps[0][1])))
+    )
     names = tuple(axis.name for axis in plan.axes)
     dims = {one.name: one.dims for one in plan.observe}
     labels = {one.name: one.label for one in plan.observe}
     variables = {}
     for key in next(iter(saved.values())):
-        base = next(name for name in sorted(dims, key=len, reverse=True) if key in (name, name + "_error", name + "_quantile"))
+        base = next(
+            name
+            for name in sorted(dims, key=len, reverse=True)
+            if key in (name, name + "_error", name + "_quantile")
+        )
         lead = ("repeat",) if summary.keep else ("quantile",) if key.endswith("_quantile") else ()
         blocks = [np.asarray(saved[cell][key]) for cell in np.ndindex(*plan.shape)]
         values = np.stack(blocks).reshape(*plan.shape, *blocks[0].shape)
-        label = labels[base] + {"_error": ", standard error", "_quantile": ", quantiles"}.get(key[len(base) :], "")
+        label = labels[base] + {"_error": ", standard error", "_quantile": ", quantiles"}.get(
+            key[len(base) :], ""
+        )
         variables[key] = ((*names, *lead, "time", *dims[base]), values, {"long_name": label})
     coords: dict[str, Any] = {axis.name: (axis.name, axis.coordinate) for axis in plan.axes}
-    coords |= {"time": frame} | {dim: values for one in plan.observe for dim, values in one.coords().items()}
+    coords |= {"time": frame} | {
+        dim: values for one in plan.observe for dim, values in one.coords().items()
+    }
     if summary.quantiles and not summary.keep:
         coords["quantile"] = list(summary.quantiles)
     recipe["versions"] = recipes.versions("jax")
     chosen = recipe["chosen"]
     attrs = {
-        "title": plan.title(), "convention": plan.solver.convention, "recipe": recipes.dumps(recipe),
-        "engine": f"{chosen['engine']}: {chosen['why']}" if chosen else "stored", "device": str(jax.devices()[0]),
+        "title": plan.title(),
+        "convention": plan.solver.convention,
+        "recipe": recipes.dumps(recipe),
+        "engine": f"{chosen['engine']}: {chosen['why']}" if chosen else "stored",
+        "device": str(jax.devices()[0]),
         "seconds": round(seconds, 4),
-    }  # fmt: skip
+    }
     return xr.Dataset(variables, coords, attrs)

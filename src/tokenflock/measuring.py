@@ -19,14 +19,16 @@ from tokenflock.observables.observable import CosineObservable, Observable, cosi
 from tokenflock.placing import hosted, placed
 from tokenflock.precision import cast, precision
 
-ENTRIES = 2**22  # of the pairwise matrices that are held at once: those of many frames would not fit in memory
+ENTRIES = (
+    2**22
+)  # of the pairwise matrices that are held at once: those of many frames would not fit in memory
 
 
 def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) -> xr.Dataset:
     """A result with observables added, one variable each.
 
-    `x` may have any axes before its tokens and coordinates (`time`, `repeat`, `prompt`, `layer`). What an observable
-    lacks, such as beta, comes from the recipe of the result.
+    `x` may have any axes before its tokens and coordinates (`time`, `repeat`, `prompt`, `layer`).
+    What an observable lacks, such as beta, comes from the recipe of the result.
 
     >>> import tokenflock as flock
     >>> from tokenflock.dynamics import SelfAttention
@@ -39,20 +41,34 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
     observables = [observables] if isinstance(observables, Observable) else list(observables)
     law = dynamics_of(result)
     bound = [observable if law is None else observable.bind(law) for observable in observables]
-    variables = {one.name: _variable(result["x"], one, values) for one, values in zip(bound, _values(result, bound))}
-    return result.assign(variables).assign_coords({dim: at for one in bound for dim, at in one.coords().items()})
+    variables = {
+        one.name: _variable(result["x"], one, values)
+        for one, values in zip(bound, _values(result, bound))
+    }
+    return result.assign(variables).assign_coords(
+        {dim: at for one in bound for dim, at in one.coords().items()}
+    )
 
 
 def dynamics_of(result: xr.Dataset) -> Dynamics | None:
     """The dynamics in the recipe of a result, or None where there is none to build."""
     described = json.loads(result.attrs.get("recipe", "{}")).get("dynamics")
-    return recipes.rebuild(described) if described and "callable" not in json.dumps(described) else None
+    return (
+        recipes.rebuild(described)
+        if described and "callable" not in json.dumps(described)
+        else None
+    )
 
 
 def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.ndarray]:
-    """For each observable its values on all frames, (frame, ...). Cosines are computed once for all that read them."""
+    """For each observable its values on all frames, (frame, ...).
+
+    Cosines are computed once for all that read them.
+    """
     x = result["x"]
-    require(x.ndim >= 2 and x.dims[-1] == "coord", "x", "an array with axes (..., token, coord)", x.dims)
+    require(
+        x.ndim >= 2 and x.dims[-1] == "coord", "x", "an array with axes (..., token, coord)", x.dims
+    )
     require(x.size > 0, "x", "tokens of one frame or more", f"shape {x.shape}")
     n, d = x.shape[-2:]
     dtype = "float64" if x.dtype == np.float64 else "float32"
@@ -61,27 +77,38 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
     with precision(dtype), placed(n, d):
         observables = [cast(one, dtype) for one in observables]
         for here in _chunks(len(frames), max(1, ENTRIES // n**2)):
-            values = _chunk(observables, jnp.asarray(frames[here], dtype), jnp.asarray(weights[here], dtype))
+            values = _chunk(
+                observables, jnp.asarray(frames[here], dtype), jnp.asarray(weights[here], dtype)
+            )
             for column, value in zip(found, values):
                 column.append(np.asarray(value))
     return [np.concatenate(column)[: len(frames)] for column in found]
 
 
 def _chunks(count: int, most: int) -> list[np.ndarray]:
-    """Places 0, ..., count - 1 in chunks of one size, so that one compiled function serves all; the last place fills up.
+    """Places 0, ..., count - 1 in chunks of one size, so that one compiled function serves all; the
+    last place fills up.
 
     >>> [list(map(int, chunk)) for chunk in _chunks(5, 4)]
     [[0, 1, 2], [3, 4, 4]]
     """
     size = math.ceil(count / math.ceil(count / most))
-    return [np.minimum(np.arange(start, start + size), count - 1) for start in range(0, count, size)]
+    return [
+        np.minimum(np.arange(start, start + size), count - 1) for start in range(0, count, size)
+    ]
 
 
 def _chunk(observables: Sequence[Observable], x: jax.Array, w: jax.Array) -> Iterator[jax.Array]:
     G = _cosines(x) if any(map(reads_cosines, observables)) else None
     for one in observables:
         quick = one.on_host(x, w) if hosted(x) else None
-        yield quick if quick is not None else _of_cosines(one, G, w) if reads_cosines(one) else _of_tokens(one, x, w)
+        yield (
+            quick
+            if quick is not None
+            else _of_cosines(one, G, w)
+            if reads_cosines(one)
+            else _of_tokens(one, x, w)
+        )
 
 
 @jax.jit

@@ -10,10 +10,26 @@ from pathlib import Path
 RESOLUTION = 220  # dots per inch of saved figures
 REMS = 7.5  # of the page for an inch in print
 _LETTERS = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ",
-    "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "Gamma": "Γ",
-}  # fmt: skip
-_SUB = re.compile(r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))")
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "epsilon": "ε",
+    "theta": "θ",
+    "kappa": "κ",
+    "lambda": "λ",
+    "mu": "μ",
+    "pi": "π",
+    "rho": "ρ",
+    "sigma": "σ",
+    "tau": "τ",
+    "phi": "φ",
+    "psi": "ψ",
+    "Gamma": "Γ",
+}
+_SUB = re.compile(
+    r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))"
+)
 _SUP = re.compile(r"\^(?:\{([^{}]*)\}|\(((?:[^()]|\([^()]*\))*)\)|([-−]?(?:[0-9]+|[A-Za-zα-ω])))")
 STYLE = Path(__file__).with_name("page.css")
 
@@ -31,13 +47,19 @@ def page(title: str, body: str) -> str:
 def picture(path: Path, caption: str) -> str:
     """A PNG file as part of a page, about as wide as it is in print."""
     label, width = escape(caption, quote=True), _pixels(path) / RESOLUTION * REMS
-    return f'<img alt="{label}" style="width: {width:.1f}rem" src="data:image/png;base64,{_text(path)}">'
+    return (
+        f'<img alt="{label}" style="width: {width:.1f}rem"'
+        f' src="data:image/png;base64,{_text(path)}">'
+    )
 
 
 def film(path: Path, caption: str) -> str:
     """An mp4 film as part of a page."""
     source, label = f"data:video/mp4;base64,{_text(path)}", escape(caption, quote=True)
-    return f'<video controls loop muted playsinline preload="metadata" aria-label="{label}" src="{source}"></video>'
+    return (
+        f'<video controls loop muted playsinline preload="metadata" aria-label="{label}"'
+        f' src="{source}"></video>'
+    )
 
 
 def paragraphs(text: str) -> str:
@@ -53,7 +75,9 @@ def greek(text: str) -> str:
     'β = 4, |τ| ≤ 3.2, cos θ_1'
     """
     text = text.replace("<=", "≤").replace(">=", "≥")
-    return re.sub(rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda found: _LETTERS[found[0]], text)
+    return re.sub(
+        rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda found: _LETTERS[found[0]], text
+    )
 
 
 def formulas(text: str) -> str:

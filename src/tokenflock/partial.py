@@ -18,7 +18,8 @@ SECONDS = 2.0  # how often finished cells are written
 
 
 class Store:
-    """Finished cells, in memory and, if a path is given, in the file `path`, which an interrupted run leaves behind.
+    """Finished cells, in memory and, if a path is given, in the file `path`, which an interrupted
+    run leaves behind.
 
     The file belongs to one recipe; the same command finds it and goes on from there.
     """
@@ -51,7 +52,9 @@ class Store:
         if self.path is None:
             return
         data = {
-            f"{','.join(map(str, cell))}|{name}": one for cell, values in self.cells.items() for name, one in values.items()
+            f"{','.join(map(str, cell))}|{name}": one
+            for cell, values in self.cells.items()
+            for name, one in values.items()
         }
         with whole(self.path) as part, open(part, "wb") as file:
             np.savez(file, mark=self.mark, **data)
@@ -66,10 +69,15 @@ class Store:
         try:
             loaded = np.load(self.path, allow_pickle=False)
         except (ValueError, OSError, EOFError):
-            raise UserError(f"{self.path} is not the beginning of a run; delete it, or choose another output") from None
+            raise UserError(
+                f"{self.path} is not the beginning of a run; delete it, or choose another output"
+            ) from None
         with loaded as found:
             if str(found["mark"]) != self.mark:
-                raise UserError(f"{self.path} holds the beginning of another run; delete it, or choose another output")
+                raise UserError(
+                    f"{self.path} holds the beginning of another run; delete it, or choose another"
+                    " output"
+                )
             for key in found.files:
                 if "|" in key:
                     cell, _, name = key.partition("|")

@@ -30,25 +30,38 @@ def phase_diagram(
     observe: Sequence[Observable] = (PairDensity(),),
     **options: Any,
 ) -> xr.Dataset:
-    """An ensemble over beta, with the curve that theory predicts for orthogonal tokens where there is one.
+    """An ensemble over beta, with the curve that theory predicts for orthogonal tokens where there
+    is one.
 
-    The variable `transition` (time) holds the beta up to which n tokens have clustered at each time as d grows to infinity:
-    of the layer map's own recursion for the solver `Layer` (the default, h = 0.1), of the flow for others.
-    Further options are those of `ensemble`.
+    The variable `transition` (time) holds the beta up to which n tokens have clustered at each time
+    as d grows to infinity: of the layer map's own recursion for the solver `Layer` (the default, h
+    = 0.1), of the flow for others. Further options are those of `ensemble`.
 
     >>> from tokenflock.starts import Uniform
-    >>> result = phase_diagram(SelfAttention(), Uniform(n=8, d=8), beta=[1.0, 4.0], t=10, frames=11, repeats=4)
+    >>> start, beta = Uniform(n=8, d=8), [1.0, 4.0]
+    >>> result = phase_diagram(SelfAttention(), start, beta=beta, t=10, frames=11, repeats=4)
     >>> result.pair_density.dims, result.transition.attrs["curve"]
     (('beta', 'time'), 'layer map, n = 8')
     """
     solver = solver or Layer(h=0.1)
-    result = ensemble(dynamics, start, over={"beta": np.asarray(beta, float)}, solver=solver, observe=observe, **options)
+    result = ensemble(
+        dynamics,
+        start,
+        over={"beta": np.asarray(beta, float)},
+        solver=solver,
+        observe=observe,
+        **options,
+    )
     curve = transition(dynamics, start, solver, observe, result["time"].values)
     return result if curve is None else result.assign(transition=curve)
 
 
 def transition(
-    dynamics: Dynamics, start: Start, solver: Solver, observe: Sequence[Observable], times: np.ndarray
+    dynamics: Dynamics,
+    start: Start,
+    solver: Solver,
+    observe: Sequence[Observable],
+    times: np.ndarray,
 ) -> xr.DataArray | None:
     """The predicted front at these times; None where theory has none for this law."""
     n = start.shape[0]

@@ -6,11 +6,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 import jax
 
-SMALL = 2**19  # multiplications in one matrix of inner products, below which a GPU waits for its own launches
+SMALL = (
+    2**19
+)  # multiplications in one matrix of inner products, below which a GPU waits for its own launches
 
 
 def placed(n: int, d: int) -> AbstractContextManager:
-    """Scope in which a small system of n tokens in d dimensions runs on the CPU, even where there is a GPU.
+    """Scope in which a small system of n tokens in d dimensions runs on the CPU, even where there
+    is a GPU.
 
     One step of it is less work than the launch of a kernel. Ensembles are never small.
     """
@@ -19,7 +22,11 @@ def placed(n: int, d: int) -> AbstractContextManager:
 
 def on_cpu() -> AbstractContextManager:
     """Scope in which JAX computes on the CPU."""
-    return nullcontext() if jax.default_backend() == "cpu" else jax.default_device(jax.devices("cpu")[0])
+    return (
+        nullcontext()
+        if jax.default_backend() == "cpu"
+        else jax.default_device(jax.devices("cpu")[0])
+    )
 
 
 def hosted(x: jax.Array) -> bool:

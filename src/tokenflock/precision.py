@@ -21,7 +21,9 @@ def precision(dtype: str):
 
     Matrix products are exact to the precision: a GPU would else round their inputs to ten bits.
     """
-    require(dtype in DTYPES, "dtype", "'float32' or 'float64'", repr(dtype), "write dtype='float64'")
+    require(
+        dtype in DTYPES, "dtype", "'float32' or 'float64'", repr(dtype), "write dtype='float64'"
+    )
     with jax.enable_x64(dtype == "float64"), jax.default_matmul_precision("highest"):
         yield
 
@@ -29,12 +31,14 @@ def precision(dtype: str):
 def cast(tree: T, dtype: str) -> T:
     """Every real number and array of an object as a JAX array of `dtype`; all else stays as it is.
 
-    Call it inside `precision(dtype)`. Numbers become traced values then, so a new beta compiles nothing anew.
+    Call it inside `precision(dtype)`. Numbers become traced values then, so a new beta compiles
+    nothing anew.
     """
 
     def leaf(value):
         if isinstance(value, float) or (
-            isinstance(value, (np.ndarray, np.floating, jax.Array)) and np.issubdtype(value.dtype, np.floating)
+            isinstance(value, (np.ndarray, np.floating, jax.Array))
+            and np.issubdtype(value.dtype, np.floating)
         ):
             return jnp.asarray(value, dtype)
         return value

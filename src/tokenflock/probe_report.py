@@ -21,13 +21,19 @@ from tokenflock.results import whole, writable
 
 _COSINE = r"$\langle x_i,\,x_j\rangle/|x_i||x_j|$"
 _CURVES = {
-    "mean_cosine": "mean cosine of pairs", "pair_density": "share of pairs above 0.9", "cluster_count": "clusters (cosine 0.9)",
-    "effective_rank": "effective rank", "attention_entropy": "entropy of attention (nats)",
-}  # fmt: skip
+    "mean_cosine": "mean cosine of pairs",
+    "pair_density": "share of pairs above 0.9",
+    "cluster_count": "clusters (cosine 0.9)",
+    "effective_rank": "effective rank",
+    "attention_entropy": "entropy of attention (nats)",
+}
 _SYSTEMS = {
-    "model": "the model", "attention": "attention alone", "feed-forward": "with feed-forward part",
-    "normalisation": "with true normalisation", "everything": "everything",
-}  # fmt: skip
+    "model": "the model",
+    "attention": "attention alone",
+    "feed-forward": "with feed-forward part",
+    "normalisation": "with true normalisation",
+    "everything": "everything",
+}
 
 
 def write(
@@ -38,27 +44,37 @@ def write(
 ) -> Path:
     """Write the page of one probed model, or of several side by side.
 
-    Args:
-      results: probes with what `survey` measures (`tokenflock.probing.probe(..., observe=survey())`).
-      path: the .html file.
-      followed: the idealised runs of the first model (`tokenflock.probing.follow`).
-      matrices: its matrices (`tokenflock.probing.particle_system`).
+    Args: results: probes with what `survey` measures (`tokenflock.probing.probe(...,
+      observe=survey())`). path: the .html file. followed: the idealised runs of the first model
+      (`tokenflock.probing.follow`). matrices: its matrices (`tokenflock.probing.particle_system`).
     """
     path = Path(path)
     writable(path)
     require(
-        len(results) > 0 and all("histogram" in one for one in results), "results", "probes with observe=survey()", len(results)
+        len(results) > 0 and all("histogram" in one for one in results),
+        "results",
+        "probes with observe=survey()",
+        len(results),
     )
     names = [str(one.attrs["model"]) for one in results]
     title = " and ".join(names)
     with tempfile.TemporaryDirectory() as folder:
         drawn = _Drawn(Path(folder))
         body = [f"<h1>{escape(title)}</h1>", f"<p class='soft'>{escape(_sentence(results[0]))}</p>"]
-        body += ["<h2>Layer by layer</h2>", drawn.picture(curves(results), "statistics of the tokens against layer")]
-        body += ["<p class='soft'>Lines are means over prompts, bands their range.</p>", _table(results)]
+        body += [
+            "<h2>Layer by layer</h2>",
+            drawn.picture(curves(results), "statistics of the tokens against layer"),
+        ]
+        body += [
+            "<p class='soft'>Lines are means over prompts, bands their range.</p>",
+            _table(results),
+        ]
         body += ["<h2>Distribution of cosines</h2>"]
         for one, name in zip(results, names):
-            body += [f"<h3>{escape(name)}</h3>", drawn.picture(histograms(one), f"cosines of pairs in {name}, by layer")]
+            body += [
+                f"<h3>{escape(name)}</h3>",
+                drawn.picture(histograms(one), f"cosines of pairs in {name}, by layer"),
+            ]
         if followed is not None:
             body += _followed(followed, drawn)
         if matrices is not None:
@@ -91,7 +107,9 @@ def curves(results: Sequence[xr.Dataset]):
 def histograms(result: xr.Dataset, count: int = 8):
     """The distribution of cosines of pairs i != j at some layers, bands over prompts."""
     layers = result.layer.values
-    chosen = layers[np.unique(np.linspace(0, len(layers) - 1, min(count, len(layers))).round().astype(int))]
+    chosen = layers[
+        np.unique(np.linspace(0, len(layers) - 1, min(count, len(layers))).round().astype(int))
+    ]
     figure, axes = panels((len(chosen) + 3) // 4, 4, size=(2.3, 1.9))
     width = float(result.bin[1] - result.bin[0])
     edges = np.append(result.bin.values - width / 2, result.bin.values[-1] + width / 2)
@@ -99,8 +117,15 @@ def histograms(result: xr.Dataset, count: int = 8):
     with look(figure) as theme:
         for ax, layer in zip(axes, chosen):
             density = result.histogram.sel(layer=layer) / width
-            ax.stairs(density.max("prompt"), edges, baseline=density.min("prompt").values, fill=True, color=theme.palette[0],
-                      alpha=0.3, lw=0)  # fmt: skip
+            ax.stairs(
+                density.max("prompt"),
+                edges,
+                baseline=density.min("prompt").values,
+                fill=True,
+                color=theme.palette[0],
+                alpha=0.3,
+                lw=0,
+            )
             ax.stairs(density.mean("prompt"), edges, color=theme.palette[0], lw=0.9)
             ax.set(xlim=(low, 1.02))
             ax.set_title(f"layer {layer}")
@@ -114,36 +139,55 @@ def histograms(result: xr.Dataset, count: int = 8):
 
 
 def systems(followed: xr.Dataset):
-    """A model and its idealisations: mean cosine, clusters, distance of histograms, alignment of tokens."""
+    """A model and its idealisations: mean cosine, clusters, distance of histograms, alignment of
+    tokens.
+    """
     words = {
-        "mean_cosine": "mean cosine of pairs", "cluster_count": "clusters (cosine 0.9)",
-        "histogram_distance": "distance of histograms", "alignment": "alignment with the model",
-    }  # fmt: skip
+        "mean_cosine": "mean cosine of pairs",
+        "cluster_count": "clusters (cosine 0.9)",
+        "histogram_distance": "distance of histograms",
+        "alignment": "alignment with the model",
+    }
     figure, axes = panels(2, 2, size=(3.6, 2.6))
     with look(figure) as theme:
         for ax, (name, label) in zip(axes, words.items()):
             for k, system in enumerate(followed.system.values):
                 dash = "--" if system == "everything" else "-"
-                band(ax, followed[name].sel(system=system), "layer", theme.palette[k], _SYSTEMS[str(system)], dash)
+                band(
+                    ax,
+                    followed[name].sel(system=system),
+                    "layer",
+                    theme.palette[k],
+                    _SYSTEMS[str(system)],
+                    dash,
+                )
             ax.set(xlabel="layer", ylabel=label)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
     return figure
 
 
 def spectra(matrices: xr.Dataset):
-    """Eigenvalues of the values sum_h O_h V_h and of Q_h^T K_h, and the inverse temperatures of the heads."""
+    """Eigenvalues of the values sum_h O_h V_h and of Q_h^T K_h, and the inverse temperatures of the
+    heads.
+    """
     figure, (left, middle, right) = panels(1, 3, size=(3.0, 2.7))
     with look(figure) as theme:
         first, last = matrices.isel(block=0), matrices.isel(block=-1)
         for ax, name in ((left, "values_of_all"), (middle, "attraction")):
-            for colour, one in zip(theme.palette, (first, last) if matrices.sizes["block"] > 1 else (first,)):
-                real, imaginary = (one[name].sel(part=part).values.ravel() for part in ("real", "imaginary"))
+            for colour, one in zip(
+                theme.palette, (first, last) if matrices.sizes["block"] > 1 else (first,)
+            ):
+                real, imaginary = (
+                    one[name].sel(part=part).values.ravel() for part in ("real", "imaginary")
+                )
                 ax.plot(real, imaginary, ".", ms=3, color=colour, alpha=0.6)
             ax.axvline(0, color=theme.faint, lw=0.8, zorder=0)
             ax.set(xlabel="real part", ylabel="imaginary part")
         left.set_title(r"eigenvalues of $\sum_h O_h V_h$")
         middle.set_title(r"eigenvalues of $Q_h^\top K_h$")
-        block, beta = np.broadcast_arrays(np.arange(1, matrices.sizes["block"] + 1)[:, None], matrices.beta.values)
+        block, beta = np.broadcast_arrays(
+            np.arange(1, matrices.sizes["block"] + 1)[:, None], matrices.beta.values
+        )
         right.plot(block.ravel(), beta.ravel(), "o", ms=3, color=theme.palette[0], alpha=0.7)
         right.set(xlabel="block", ylabel=r"effective $\beta$ of each head")
         if beta.max() > 10 * beta.min():
@@ -163,11 +207,14 @@ class _Drawn:
     def picture(self, figure, caption: str) -> str:
         self.count += 1
         place = save_figure(figure, self.folder / f"{self.count}.png", dpi=160)
-        return f"<figure>{pages.picture(place, caption)}<figcaption>{escape(caption)}</figcaption></figure>"
+        picture = pages.picture(place, caption)
+        return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _by_layer(values: xr.DataArray, result: xr.Dataset) -> xr.DataArray:
-    """One number for each prompt and layer: entropy is averaged over heads and over the tokens that count."""
+    """One number for each prompt and layer: entropy is averaged over heads and over the tokens that
+    count.
+    """
     if "head" not in values.dims:
         return values
     return values.mean("head").where(result.w > 0).mean("token").dropna("layer")
@@ -183,8 +230,14 @@ def _energies(ax, results: Sequence[xr.Dataset], theme) -> None:
 
 
 def _table(results: Sequence[xr.Dataset]) -> str:
-    head = "<tr><th>model</th><th>layer</th>" + "".join(f"<th>{words}</th>" for words in _CURVES.values()) + "</tr>"
-    rows = [_row(one, layer) for one in results for layer in (one.layer.values[0], one.layer.values[-1])]
+    head = (
+        "<tr><th>model</th><th>layer</th>"
+        + "".join(f"<th>{words}</th>" for words in _CURVES.values())
+        + "</tr>"
+    )
+    rows = [
+        _row(one, layer) for one in results for layer in (one.layer.values[0], one.layer.values[-1])
+    ]
     return f"<div class='scroll'><table>{head}{''.join(rows)}</table></div>"
 
 
@@ -194,9 +247,11 @@ def _row(one: xr.Dataset, layer: int) -> str:
         values = _by_layer(one[name], one) if name in one else None
         there = values is not None and layer in values.layer.values
         cells.append(_number(values.sel(layer=layer).values) if there else "")
-    return f"<tr><td>{escape(str(one.attrs['model']))}</td><td>{layer}</td>" + "".join(
-        f"<td class='number'>{cell}</td>" for cell in cells
-    ) + "</tr>"  # fmt: skip
+    return (
+        f"<tr><td>{escape(str(one.attrs['model']))}</td><td>{layer}</td>"
+        + "".join(f"<td class='number'>{cell}</td>" for cell in cells)
+        + "</tr>"
+    )
 
 
 def _number(values: np.ndarray) -> str:
@@ -216,14 +271,23 @@ def _followed(followed: xr.Dataset, drawn: _Drawn) -> list[str]:
     last = followed.isel(layer=-1).mean("prompt")
     rows = "".join(
         f"<tr><td>{escape(_SYSTEMS[str(system)])}</td>"
-        + "".join(f"<td class='number'>{float(last[name].sel(system=system)):.4g}</td>" for name in _KEPT)
+        + "".join(
+            f"<td class='number'>{float(last[name].sel(system=system)):.4g}</td>" for name in _KEPT
+        )
         + "</tr>"
         for system in followed.system.values
     )
-    head = "<tr><th>at the last layer</th>" + "".join(f"<th>{name.replace('_', ' ')}</th>" for name in _KEPT) + "</tr>"
+    head = (
+        "<tr><th>at the last layer</th>"
+        + "".join(f"<th>{name.replace('_', ' ')}</th>" for name in _KEPT)
+        + "</tr>"
+    )
     return [
         "<h2>The model as a particle system</h2>",
-        "<p>Its own matrices, run by the dynamics of the theory from its own embeddings, with less and less left out.</p>",
+        (
+            "<p>Its own matrices, run by the dynamics of the theory from its own embeddings, with"
+            " less and less left out.</p>"
+        ),
         drawn.picture(systems(followed), "the model and its idealisations"),
         f"<div class='scroll'><table>{head}{rows}</table></div>",
     ]
@@ -233,11 +297,16 @@ def _matrices(matrices: xr.Dataset, drawn: _Drawn) -> list[str]:
     beta, radius = matrices.beta.values, matrices.radius.values
     positive = float((matrices.values_of_all.sel(part="real") > 0).mean())
     facts = (
-        f"Tokens have length {radius.min():.3g} to {radius.max():.3g}; the effective β of its heads is {beta.min():.3g} to "
-        f"{beta.max():.3g} (median {np.median(beta):.3g}); {100 * positive:.0f} % of the eigenvalues of the values have a "
-        "positive real part. Colours: the first block, then the last."
+        f"Tokens have length {radius.min():.3g} to {radius.max():.3g}; the effective β of its heads"
+        f" is {beta.min():.3g} to {beta.max():.3g} (median {np.median(beta):.3g});"
+        f" {100 * positive:.0f} % of the eigenvalues of the values have a positive real part."
+        " Colours: the first block, then the last."
     )
-    return ["<h2>Its matrices</h2>", f"<p>{escape(facts)}</p>", drawn.picture(spectra(matrices), "spectra and temperatures")]
+    return [
+        "<h2>Its matrices</h2>",
+        f"<p>{escape(facts)}</p>",
+        drawn.picture(spectra(matrices), "spectra and temperatures"),
+    ]
 
 
 _KEPT = ("mean_cosine", "pair_density", "cluster_count", "histogram_distance", "alignment")
@@ -250,11 +319,20 @@ def _sentence(result: xr.Dataset) -> str:
     tokens = f"{fewest} to {most}" if fewest < most else f"{most}"
     special = "count" if recipe["special"] else "do not count"
     return (
-        f"{result.sizes['prompt']} prompts of {tokens} tokens; {recipe['architecture']}, d = {recipe['d']}, "
-        f"{recipe['heads']} heads, {recipe['depth']} layers. Pairs i ≠ j; padding never counts; special tokens {special}."
+        f"{result.sizes['prompt']} prompts of {tokens} tokens; {recipe['architecture']}, d ="
+        f" {recipe['d']}, {recipe['heads']} heads, {recipe['depth']} layers. Pairs i ≠ j; padding"
+        f" never counts; special tokens {special}."
     )
 
 
 def _recipe(result: xr.Dataset) -> str:
-    recipe = json.dumps({key: value for key, value in json.loads(result.attrs["recipe"]).items() if key != "observe"}, indent=1)
-    return f"<details><summary>{escape(str(result.attrs['model']))}</summary><pre>{escape(recipe)}</pre></details>"
+    recipe = json.dumps(
+        {
+            key: value
+            for key, value in json.loads(result.attrs["recipe"]).items()
+            if key != "observe"
+        },
+        indent=1,
+    )
+    summary = escape(str(result.attrs["model"]))
+    return f"<details><summary>{summary}</summary><pre>{escape(recipe)}</pre></details>"

@@ -1,6 +1,7 @@
 """What was run, as one JSON text that can be run again.
 
-Every frozen object is written with all its values, defaults too, so a file read in ten years says what it holds.
+Every frozen object is written with all its values, defaults too, so a file read in ten years says
+what it holds.
 """
 
 from __future__ import annotations
@@ -39,11 +40,17 @@ def loads(text: str) -> dict[str, Any]:
 def describe(value: Any) -> Any:
     """An object as JSON values."""
     if isinstance(value, Frozen):
-        fields = {field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {
+            field.name: describe(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
         return {"type": _path(type(value)), **fields}
     if isinstance(value, enum.Enum):
         return {"enum": _path(type(value)), "name": value.name}
-    if isinstance(value, np.ndarray) or hasattr(value, "__jax_array__") or type(value).__name__ == "ArrayImpl":
+    if (
+        isinstance(value, np.ndarray)
+        or hasattr(value, "__jax_array__")
+        or type(value).__name__ == "ArrayImpl"
+    ):
         return _array(np.asarray(value))
     if isinstance(value, np.generic):
         return value.item()
@@ -63,7 +70,10 @@ def rebuild(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "callable" in value:
-        raise UserError(f"the recipe holds a Python function ({value['callable']}) and cannot be run again from the file")
+        raise UserError(
+            f"the recipe holds a Python function ({value['callable']}) and cannot be run again from"
+            " the file"
+        )
     if "array" in value:
         return np.asarray(value["array"], dtype=value["dtype"]).reshape(value["shape"])
     if "packed" in value:
@@ -101,7 +111,10 @@ def _array(value: np.ndarray) -> dict[str, Any]:
     head = {"shape": list(value.shape), "dtype": str(value.dtype)}
     if value.size <= _SMALL:
         return {"array": value.tolist(), **head}
-    return {"packed": base64.b64encode(zlib.compress(np.ascontiguousarray(value).tobytes())).decode(), **head}
+    return {
+        "packed": base64.b64encode(zlib.compress(np.ascontiguousarray(value).tobytes())).decode(),
+        **head,
+    }
 
 
 def _path(cls: type) -> str:
@@ -109,7 +122,9 @@ def _path(cls: type) -> str:
 
 
 def _find(path: str) -> Any:
-    """A class of this library, or one of yours that is already imported: a file never makes Python import anything else."""
+    """A class of this library, or one of yours that is already imported: a file never makes Python
+    import anything else.
+    """
     module, _, name = path.partition(":")
     if not module.startswith("tokenflock.") and module not in sys.modules:
         raise UserError(f"the recipe uses {name} from {module}; import {module} first")

@@ -1,4 +1,6 @@
-"""The page of a reproduction: what was checked, with which parameters, how well, and what is wrong in print."""
+"""The page of a reproduction: what was checked, with which parameters, how well, and what is wrong
+in print.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ def measured(claim: Claim) -> str:
 def interval(claim: Claim) -> str:
     """Where the number must lie.
 
-    >>> interval(Claim("", "", "", 0.0, (-math.inf, 1e-9))), interval(Claim("", "", "", 0.0, (6.70, 6.86)))
+    >>> low, inside = (-math.inf, 1e-9), (6.70, 6.86)
+    >>> interval(Claim("", "", "", 0.0, low)), interval(Claim("", "", "", 0.0, inside))
     ('≤ 1e-09', '6.780 ± 0.08')
     >>> interval(Claim("", "", "", 0.0, (0.12, 0.88)))
     '0.12 to 0.88'
@@ -83,30 +86,37 @@ def _title(outcomes: Sequence[Outcome]) -> str:
 
 def _head(outcomes: Sequence[Outcome]) -> str:
     names = {outcome.item.paper for outcome in outcomes}
-    references = "".join(f"<p class='soft'>{escape(p.reference)}</p>" for p in papers() if p.name in names)
+    references = "".join(
+        f"<p class='soft'>{escape(p.reference)}</p>" for p in papers() if p.name in names
+    )
     count = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
     totals = "".join(
-        f"<span class='{_css(verdict)}'><b>{count[verdict]}</b> claims {phrase}</span>" for verdict, phrase in PLURAL.items()
+        f"<span class='{_css(verdict)}'><b>{count[verdict]}</b> claims {phrase}</span>"
+        for verdict, phrase in PLURAL.items()
     )
     scales = ", ".join(sorted({outcome.scale for outcome in outcomes}))
     devices = ", ".join(sorted({outcome.device for outcome in outcomes}))
     spent = sum(outcome.seconds for outcome in outcomes)
-    versions = ", ".join(f"{name} {value}" for name, value in recipes.versions("jax", "numpy", "scipy").items())
+    versions = ", ".join(
+        f"{name} {value}" for name, value in recipes.versions("jax", "numpy", "scipy").items()
+    )
     return (
-        f"<h1>{escape(_title(outcomes))}, rerun</h1>{references}\n<div class='totals'>{totals}</div>\n"
-        f"<p class='soft'>Scale: {escape(scales)}. Computed in {_duration(spent)} on {escape(devices)} with "
-        f"{escape(versions)}.</p>\n"
-        "<p>Each claim is a sentence, a number that was measured by running the model, and the interval in which the number "
-        "must lie for the sentence to hold. Intervals come from theory (a closed form, a bound), widened by the error of the "
-        "measurement, or, where the note says so, from reading a figure. Beside a measured number, ± is one standard error "
-        "over random systems; in the last column it is half the width of the interval.</p>"
+        f"<h1>{escape(_title(outcomes))}, rerun</h1>{references}\n<div"
+        f" class='totals'>{totals}</div>\n<p class='soft'>Scale: {escape(scales)}. Computed in"
+        f" {_duration(spent)} on {escape(devices)} with {escape(versions)}.</p>\n<p>Each claim is a"
+        " sentence, a number that was measured by running the model, and the interval in which the"
+        " number must lie for the sentence to hold. Intervals come from theory (a closed form, a"
+        " bound), widened by the error of the measurement, or, where the note says so, from"
+        " reading a figure. Beside a measured number, ± is one standard error over random systems;"
+        " in the last column it is half the width of the interval.</p>"
     )
 
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
     rows = "\n".join(
-        f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>: {pages.formulas(one.item.title)} "
-        f"<span class='verdict {_css(one.verdict)}'>{_tally(one)}</span></li>"
+        f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>:"
+        f" {pages.formulas(one.item.title)} <span class='verdict"
+        f" {_css(one.verdict)}'>{_tally(one)}</span></li>"
         for one in outcomes
     )
     return f"<h3>What was checked</h3>\n<ol class='contents'>\n{rows}\n</ol>"
@@ -114,13 +124,17 @@ def _contents(outcomes: Sequence[Outcome]) -> str:
 
 def _tally(outcome: Outcome) -> str:
     count = Counter(claim.verdict for claim in outcome.claims)
-    return ", ".join(f"{count[verdict]} {plural}" for verdict, plural in PLURAL.items() if count[verdict])
+    return ", ".join(
+        f"{count[verdict]} {plural}" for verdict, plural in PLURAL.items() if count[verdict]
+    )
 
 
 def _errata(outcomes: Sequence[Outcome]) -> str:
     """Where print departs from what was measured, gathered in one place."""
     pairs = [(outcome, claim) for outcome in outcomes for claim in outcome.claims if claim.erratum]
-    found = list({claim.erratum: (outcome, claim) for outcome, claim in reversed(pairs)}.values())[::-1]
+    found = list({claim.erratum: (outcome, claim) for outcome, claim in reversed(pairs)}.values())[
+        ::-1
+    ]
     if not found:
         return ""
     rows = "\n".join(
@@ -130,8 +144,9 @@ def _errata(outcomes: Sequence[Outcome]) -> str:
         for outcome, claim in found
     )
     return (
-        "<h2 id='errata'>Where print departs from what is right</h2>\n<div class='scroll'><table>"
-        f"<tr><th>where</th><th>what is printed, and what is right</th><th>measured</th><th></th></tr>\n{rows}\n</table></div>"
+        "<h2 id='errata'>Where print departs from what is right</h2>\n<div"
+        " class='scroll'><table><tr><th>where</th><th>what is printed, and what is"
+        f" right</th><th>measured</th><th></th></tr>\n{rows}\n</table></div>"
     )
 
 
@@ -139,7 +154,8 @@ def _section(outcome: Outcome, folder: Path) -> str:
     item = outcome.item
     pictures = "\n".join(_figure(outcome, stem, folder) for stem in outcome.figures)
     films = "\n".join(
-        f"<figure>{pages.film(folder / path, item.title)}<figcaption><a href='{path}'>{path}</a></figcaption></figure>"
+        f"<figure>{pages.film(folder / path, item.title)}<figcaption><a"
+        f" href='{path}'>{path}</a></figcaption></figure>"
         for path in outcome.films
     )
     title = f"{pages.formulas(item.title)} <span class='source'>({escape(item.source)})</span>"
@@ -163,7 +179,8 @@ def _facts(outcome: Outcome) -> str:
 def _figure(outcome: Outcome, stem: str, folder: Path) -> str:
     caption = f"{outcome.item.source}: {outcome.item.title}"
     links = f"<a href='{stem}.png'>png</a>, <a href='{stem}.pdf'>pdf</a>"
-    return f"<figure>{pages.picture(folder / (stem + '.png'), caption)}<figcaption>{links}</figcaption></figure>"
+    picture = pages.picture(folder / (stem + ".png"), caption)
+    return f"<figure>{picture}<figcaption>{links}</figcaption></figure>"
 
 
 def _claims(claims: Sequence[Claim]) -> str:
@@ -173,13 +190,23 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _row(claim: Claim) -> str:
-    note = f"<small>{pages.formulas(claim.note)}</small>" if claim.note and claim.verdict != NOT_RUN else ""
-    erratum = f"<small class='erratum'>Erratum: {pages.formulas(claim.erratum)}</small>" if claim.erratum else ""
+    note = (
+        f"<small>{pages.formulas(claim.note)}</small>"
+        if claim.note and claim.verdict != NOT_RUN
+        else ""
+    )
+    erratum = (
+        f"<small class='erratum'>Erratum: {pages.formulas(claim.erratum)}</small>"
+        if claim.erratum
+        else ""
+    )
     statement = pages.formulas(_sentence(claim.statement))
     return (
-        f"<tr id='{escape(claim.id)}'><td class='verdict {_css(claim.verdict)}'>{claim.verdict}</td>"
-        f"<td>{statement} <span class='soft'>[{pages.formulas(claim.source)}]</span>{note}{erratum}</td>"
-        f"<td class='number'>{escape(measured(claim))}</td><td class='number'>{escape(interval(claim))}</td></tr>"
+        f"<tr id='{escape(claim.id)}'><td class='verdict"
+        f" {_css(claim.verdict)}'>{claim.verdict}</td><td>{statement} <span"
+        f" class='soft'>[{pages.formulas(claim.source)}]</span>{note}{erratum}</td><td"
+        f" class='number'>{escape(measured(claim))}</td><td"
+        f" class='number'>{escape(interval(claim))}</td></tr>"
     )
 
 

@@ -41,15 +41,12 @@ def reproduce(
 ) -> Report:
     """Rerun papers, figures or statements, and judge every claim.
 
-    Args:
-      names: `"perspective"` for a whole paper, `"perspective/fig3"` for an item, or several; all papers unless given.
-      scale: 'quick' (minutes on two cores) or 'paper' (the published sizes).
-      out: a folder for index.html, claims.json, data (netCDF) and figures; nothing is written unless given. Items that
-        are finished there are not run again.
-      figures: draw. Without, claims only.
-      model: a trained model for the items that need one.
-      again: run finished items again.
-      watcher: told of beginnings, progress and ends.
+    Args: names: `"perspective"` for a whole paper, `"perspective/fig3"` for an item, or several;
+      all papers unless given. scale: 'quick' (minutes on two cores) or 'paper' (the published
+      sizes). out: a folder for index.html, claims.json, data (netCDF) and figures; nothing is
+      written unless given. Items that are finished there are not run again. figures: draw. Without,
+      claims only. model: a trained model for the items that need one. again: run finished items
+      again. watcher: told of beginnings, progress and ends.
 
     >>> report = reproduce("perspective/fig6")
     >>> report.holds, report["perspective/fig6"].claims[0].verdict
@@ -86,7 +83,9 @@ def _run(item: Item, scale: Scale, folder: Folder | None, figures: bool) -> Outc
         if folder is not None:
             outcome = replace(outcome, **folder.keep(item, home, data, figures))
     except NotRun as reason:
-        outcome = replace(outcome, claims=_unrun(item, item.load(), str(reason)), problem=f"not run: {reason}")
+        outcome = replace(
+            outcome, claims=_unrun(item, item.load(), str(reason)), problem=f"not run: {reason}"
+        )
     except Exception as error:
         outcome = replace(outcome, claims=(_broken(item, error),), problem=traceback.format_exc())
     outcome = replace(outcome, seconds=time.perf_counter() - began)
@@ -101,14 +100,23 @@ def _judged(item: Item, home: ModuleType, data: Numbers | None) -> tuple[Claim, 
 
 def _unrun(item: Item, home: ModuleType, reason: str) -> tuple[Claim, ...]:
     """The claims of an item that has no numbers: `claims(None)` says what they would have been."""
-    return tuple(replace(claim, measured=None, note=f"not run: {reason}") for claim in _judged(item, home, None))
+    return tuple(
+        replace(claim, measured=None, note=f"not run: {reason}")
+        for claim in _judged(item, home, None)
+    )
 
 
 def _broken(item: Item, error: Exception) -> Claim:
     """An item that breaks is a claim that fails: it did not come to its end."""
     note = f"{type(error).__name__}: {error}"
-    return Claim(f"{item.name}/finishes", f"the numbers of {item.source} can be computed", item.source, float("nan"),
-                 at_most(0), note=note)  # fmt: skip
+    return Claim(
+        f"{item.name}/finishes",
+        f"the numbers of {item.source} can be computed",
+        item.source,
+        float("nan"),
+        at_most(0),
+        note=note,
+    )
 
 
 def _made(out: str | os.PathLike[str]) -> Path:
@@ -116,7 +124,9 @@ def _made(out: str | os.PathLike[str]) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError:
-        raise UserError(f"{path} is no folder that can be made; choose another with --out") from None
+        raise UserError(
+            f"{path} is no folder that can be made; choose another with --out"
+        ) from None
     if not os.access(path, os.W_OK):
         raise UserError(f"{path} cannot be written; choose another with --out")
     return path

@@ -13,10 +13,26 @@ from tokenflock.trajectory import simulate
 _COMMON = ("t", "times", "frames")
 _VERBS = {
     "simulate": (simulate, (*_COMMON, "solver", "until", "observe", "seed", "dtype")),
-    "ensemble": (ensemble, (*_COMMON, "over", "repeats", "solver", "observe", "matrices", "quantiles", "keep", "seed", "dtype",
-                            "engine", "rotate", "settle")),
+    "ensemble": (
+        ensemble,
+        (
+            *_COMMON,
+            "over",
+            "repeats",
+            "solver",
+            "observe",
+            "matrices",
+            "quantiles",
+            "keep",
+            "seed",
+            "dtype",
+            "engine",
+            "rotate",
+            "settle",
+        ),
+    ),
     "evolve": (evolve, (*_COMMON, "d", "points", "rtol", "atol")),
-}  # fmt: skip
+}
 
 
 def rerun(result: xr.Dataset) -> xr.Dataset:
@@ -31,7 +47,10 @@ def rerun(result: xr.Dataset) -> xr.Dataset:
     """
     recipe = recipes.loads(result.attrs.get("recipe", "{}"))
     require(
-        recipe.get("verb") in _VERBS, "result", f"one of {', '.join(_VERBS)}", recipe.get("verb", "a Dataset without a recipe")
+        recipe.get("verb") in _VERBS,
+        "result",
+        f"one of {', '.join(_VERBS)}",
+        recipe.get("verb", "a Dataset without a recipe"),
     )
     verb, keys = _VERBS[recipe["verb"]]
     return verb(recipe["dynamics"], recipe["start"], **{key: recipe[key] for key in keys})

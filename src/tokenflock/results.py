@@ -15,7 +15,10 @@ from tokenflock.errors import UserError
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A place to write a file to. It gets the name `path` once it is complete; where the writing fails, nothing is left."""
+    """A place to write a file to.
+
+    It gets the name `path` once it is complete; where the writing fails, nothing is left.
+    """
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
         part = Path(folder) / path.name
         yield part
@@ -49,6 +52,8 @@ def writable(path: Path) -> None:
     if path.is_dir():
         raise UserError(f"{path} is a folder; name a file in it, e.g. {path / 'run.nc'}")
     if not path.parent.is_dir():
-        raise UserError(f"the folder {path.parent} does not exist; make it with: mkdir -p {path.parent}")
+        raise UserError(
+            f"the folder {path.parent} does not exist; make it with: mkdir -p {path.parent}"
+        )
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise UserError(f"{path} cannot be written; choose another path")

@@ -14,8 +14,13 @@ from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.start import Start
 
 
-def schedule(solver: Solver, t: float, times: Sequence[float] | None, frames: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """(steps to keep, times to keep); the first is always the start. Steps are None for an adaptive solver."""
+def schedule(
+    solver: Solver, t: float, times: Sequence[float] | None, frames: int
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """(steps to keep, times to keep).
+
+    The first is always the start. Steps are None for an adaptive solver.
+    """
     if not isinstance(solver, FixedStep):
         keep = np.linspace(0, t, frames) if times is None else np.asarray(times, dtype=float)
         return None, keep if keep[0] == 0 else np.concatenate([[0.0], keep])
@@ -29,34 +34,91 @@ def schedule(solver: Solver, t: float, times: Sequence[float] | None, frames: in
         exact = np.asarray(times, dtype=float) / h
         steps = np.unique(np.concatenate([[0], np.round(exact)]).astype(int))
         fits = bool(np.all(np.abs(exact - np.round(exact)) <= 1e-6 * np.maximum(exact, 1)))
-        require(fits, "times", f"multiples of the step h = {h:g}", times, "choose other times or another step")
+        require(
+            fits,
+            "times",
+            f"multiples of the step h = {h:g}",
+            times,
+            "choose other times or another step",
+        )
     return steps, steps * h
 
 
 def check_kinds(dynamics: Dynamics, observe: Sequence[Observable], seed: int) -> None:
     """Refuse what is no law, no observable or no seed, before anything is asked of it."""
     law = isinstance(dynamics, Dynamics)
-    require(law, "dynamics", "a law of motion such as SelfAttention(beta=4.0)", repr(dynamics), "make an object of the class")
+    require(
+        law,
+        "dynamics",
+        "a law of motion such as SelfAttention(beta=4.0)",
+        repr(dynamics),
+        "make an object of the class",
+    )
     for one in observe:
         fits = isinstance(one, Observable)
-        require(fits, "observe", "a list of observables such as [Energy()]", repr(one), "import it from tokenflock.observables")
+        require(
+            fits,
+            "observe",
+            "a list of observables such as [Energy()]",
+            repr(one),
+            "import it from tokenflock.observables",
+        )
     whole = isinstance(seed, (int, np.integer)) and 0 <= seed < 2**63
     require(whole, "seed", "a whole number from 0 to 2^63 - 1", seed, "write e.g. seed=0")
 
 
-def check(dynamics: Dynamics, start: Start, solver: Solver, t: float, times: Sequence[float] | None, frames: int) -> None:
-    """Refuse tokens that do not fit the law, times that are none, and solvers that cannot follow the law."""
+def check(
+    dynamics: Dynamics,
+    start: Start,
+    solver: Solver,
+    t: float,
+    times: Sequence[float] | None,
+    frames: int,
+) -> None:
+    """Refuse tokens that do not fit the law, times that are none, and solvers that cannot follow
+    the law.
+    """
     n, d = start.shape
     name = type(dynamics).__name__
-    require(dynamics.dimension in (None, d), "d", f"{dynamics.dimension}, as {name} has it", d, f"write d={dynamics.dimension}")
-    require(dynamics.particles in (None, n), "n", f"{dynamics.particles}, as {name} has it", n, f"write n={dynamics.particles}")
+    require(
+        dynamics.dimension in (None, d),
+        "d",
+        f"{dynamics.dimension}, as {name} has it",
+        d,
+        f"write d={dynamics.dimension}",
+    )
+    require(
+        dynamics.particles in (None, n),
+        "n",
+        f"{dynamics.particles}, as {name} has it",
+        n,
+        f"write n={dynamics.particles}",
+    )
     require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=30")
     require(frames >= 2, "frames", "2 or more", frames)
     if times is not None:
         array = np.asarray(times, dtype=float)
-        fine = array.ndim == 1 and array.size > 0 and bool((np.diff(array) > 0).all()) and array[0] >= 0 and array[-1] > 0
+        fine = (
+            array.ndim == 1
+            and array.size > 0
+            and bool((np.diff(array) > 0).all())
+            and array[0] >= 0
+            and array[-1] > 0
+        )
         require(fine, "times", "increasing times from 0 on", times)
     if dynamics.noisy:
-        require(solver.takes_noise, "solver", f"one that takes noise, for {name}", type(solver).__name__, "use EulerMaruyama")
+        require(
+            solver.takes_noise,
+            "solver",
+            f"one that takes noise, for {name}",
+            type(solver).__name__,
+            "use EulerMaruyama",
+        )
     if isinstance(solver, Adaptive):
-        require(dynamics.smooth, "solver", f"one of fixed step, since {name} jumps", "Adaptive", "use Euler or Layer")
+        require(
+            dynamics.smooth,
+            "solver",
+            f"one of fixed step, since {name} jumps",
+            "Adaptive",
+            "use Euler or Layer",
+        )

@@ -1,4 +1,6 @@
-"""The shapes that appear in every signature: n tokens in R^d, m points at which a field is asked for."""
+"""The shapes that appear in every signature: n tokens in R^d, m points at which a field is asked
+for.
+"""
 
 from __future__ import annotations
 

@@ -43,20 +43,16 @@ def simulate(
 ) -> xr.Dataset:
     """Follow one system of tokens and return its trajectory.
 
-    Args:
-      dynamics: the law of motion.
-      start: a start law, or an array of tokens (n, d).
-      t: final time.
-      times: the times to keep, instead of `frames` equal ones. A solver of fixed step keeps multiples of its step.
-      frames: how many times to keep, the start included.
-      solver: `Adaptive()` unless given (`EulerMaruyama` for noisy laws, `Euler` for discontinuous ones).
-      observe: observables to add to the result.
-      until: an event that ends the run before t.
-      seed: of the start and the noise.
-      dtype: 'float64' or 'float32'.
-      progress: called with the share of the work that is done.
+    Args: dynamics: the law of motion. start: a start law, or an array of tokens (n, d). t: final
+      time. times: the times to keep, instead of `frames` equal ones. A solver of fixed step keeps
+      multiples of its step. frames: how many times to keep, the start included. solver:
+      `Adaptive()` unless given (`EulerMaruyama` for noisy laws, `Euler` for discontinuous ones).
+      observe: observables to add to the result. until: an event that ends the run before t. seed:
+      of the start and the noise. dtype: 'float64' or 'float32'. progress: called with the share of
+      the work that is done.
 
-    Returns a Dataset with `x` (time, particle, coord), `w` (particle), the observables, and in `attrs` the recipe.
+    Returns a Dataset with `x` (time, particle, coord), `w` (particle), the observables, and in
+    `attrs` the recipe.
 
     >>> import tokenflock as flock
     >>> from tokenflock.dynamics import SelfAttention
@@ -78,18 +74,32 @@ def simulate(
             if progress:
                 progress(float(block[0][-1] / keep[-1]))
     recipe = {
-        "verb": "simulate", "dynamics": dynamics, "start": start, "solver": solver, "t": float(keep[-1]),
-        "times": None if times is None else [float(value) for value in times], "frames": frames, "until": until,
-        "observe": list(observe), "seed": seed, "dtype": dtype,
-    }  # fmt: skip
+        "verb": "simulate",
+        "dynamics": dynamics,
+        "start": start,
+        "solver": solver,
+        "t": float(keep[-1]),
+        "times": None if times is None else [float(value) for value in times],
+        "frames": frames,
+        "until": until,
+        "observe": list(observe),
+        "seed": seed,
+        "dtype": dtype,
+    }
     result = _dataset(blocks, np.asarray(w), solver, recipe, until, keep[-1])
     return measure(result, observe) if observe else result
 
 
 def flow(
-    dynamics: Dynamics, start: Start | np.ndarray, t: float = 30.0, *, solver: Adaptive | None = None, seed: int = 0
+    dynamics: Dynamics,
+    start: Start | np.ndarray,
+    t: float = 30.0,
+    *,
+    solver: Adaptive | None = None,
+    seed: int = 0,
 ) -> Callable[[Sequence[float] | float], np.ndarray]:
-    """One system as a function of time: `flow(...)(times)` gives tokens (times, n, d) anywhere in [0, t] (dense output).
+    """One system as a function of time: `flow(...)(times)` gives tokens (times, n, d) anywhere in
+    [0, t] (dense output).
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.starts import Uniform
@@ -105,7 +115,9 @@ def flow(
 
     def evaluate(times: Sequence[float] | float) -> np.ndarray:
         wanted = np.atleast_1d(np.asarray(times, dtype=float))
-        require(bool((wanted >= 0).all() and (wanted <= t).all()), "times", f"within [0, {t:g}]", times)
+        require(
+            bool((wanted >= 0).all() and (wanted <= t).all()), "times", f"within [0, {t:g}]", times
+        )
         with precision("float64"):
             found = np.asarray(inside(jnp.asarray(wanted)))
         return found[0] if np.ndim(times) == 0 else found
@@ -121,7 +133,8 @@ def default_solver(dynamics: Dynamics) -> Solver:
 
 
 def prepare(dynamics: Dynamics, start: Start, seed: int, dtype: str):
-    """(dynamics, tokens, weights, key of the noise) as JAX values of one precision. Call inside `precision(dtype)`.
+    """(dynamics, tokens, weights, key of the noise) as JAX values of one precision. Call inside
+    `precision(dtype)`.
 
     Tokens are drawn in float32 and then cast, so that both precisions start from the same ones.
     """
@@ -145,8 +158,9 @@ def _check_finite(block: engine.Frames, dynamics: Dynamics, dtype: str) -> None:
     bad = ~np.isfinite(frames).all(axis=(1, 2))
     if bad.any():
         raise SimulationError(
-            f"{dynamics!r} left the numbers at t = {times[np.argmax(bad)]:g} in {dtype}: it overflowed or blew up. "
-            "Take a smaller beta or step, dtype='float64', or, for unnormalised attention, the clock 'peak'"
+            f"{dynamics!r} left the numbers at t = {times[np.argmax(bad)]:g} in {dtype}: it"
+            " overflowed or blew up. Take a smaller beta or step, dtype='float64', or, for"
+            " unnormalised attention, the clock 'peak'"
         )
 
 
@@ -154,12 +168,22 @@ def _dataset(blocks, w, solver, recipe, until, end: float) -> xr.Dataset:
     times = np.concatenate([block[0] for block in blocks])
     tokens = np.concatenate([block[1] for block in blocks])
     recipe["versions"] = recipes.versions("jax", "diffrax")
-    attrs = {"title": f"tokenflock: {recipe['dynamics']!r}", "convention": solver.convention, "recipe": recipes.dumps(recipe)}
+    attrs = {
+        "title": f"tokenflock: {recipe['dynamics']!r}",
+        "convention": solver.convention,
+        "recipe": recipes.dumps(recipe),
+    }
     if until is not None:
-        attrs["stopped"] = f"{until!r} at t = {times[-1]:.10g}" if times[-1] < end else f"{until!r} did not happen"
+        attrs["stopped"] = (
+            f"{until!r} at t = {times[-1]:.10g}" if times[-1] < end else f"{until!r} did not happen"
+        )
     coords = {"time": ("time", times, {"long_name": "time"})}
     if solver.convention == "layer map":
-        coords["layer"] = ("time", np.round(times / solver.h).astype(int), {"long_name": "number of layers applied"})
+        coords["layer"] = (
+            "time",
+            np.round(times / solver.h).astype(int),
+            {"long_name": "number of layers applied"},
+        )
     variables = {
         "x": (("time", "particle", "coord"), tokens, {"long_name": "tokens"}),
         "w": (("particle",), w, {"long_name": "weights"}),

@@ -28,7 +28,9 @@ def call(capsys, monkeypatch, tmp_path):
 
 
 def test_simulate_writes_positions_by_time_particle_and_coordinate(call, tmp_path):
-    code, out, _ = call("simulate --dynamics self-attention --beta 4 --n 8 --d 2 --t 3 --seed 1 --out run.nc")
+    code, out, _ = call(
+        "simulate --dynamics self-attention --beta 4 --n 8 --d 2 --t 3 --seed 1 --out run.nc"
+    )
     assert code == 0
     assert "saved run.nc" in out
     run = flock.load(tmp_path / "run.nc")
@@ -42,9 +44,9 @@ def test_simulate_writes_positions_by_time_particle_and_coordinate(call, tmp_pat
 
 def test_every_kind_of_option_reaches_the_library(call, tmp_path):
     line = (
-        "simulate --dynamics noisy --base attention --beta 2 --V 1,0.5;-0.5,1 --kappa 20 --start von-mises-fisher "
-        "--n 5 --d 2 --start-kappa 3 --solver euler-maruyama --step 0.05 --t 1 --frames 5 --out a.nc "
-        "--observe order-parameter,energy:beta=1:convention=staircase"
+        "simulate --dynamics noisy --base attention --beta 2 --V 1,0.5;-0.5,1 --kappa 20 --start"
+        " von-mises-fisher --n 5 --d 2 --start-kappa 3 --solver euler-maruyama --step 0.05 --t 1"
+        " --frames 5 --out a.nc --observe order-parameter,energy:beta=1:convention=staircase"
     )
     code, _, err = call(line)
     assert code == 0, err
@@ -60,7 +62,10 @@ def test_every_kind_of_option_reaches_the_library(call, tmp_path):
 
 def test_matrices_come_from_files_and_short_forms(call, tmp_path):
     np.save(tmp_path / "x.npy", np.eye(3))
-    code, _, err = call("simulate --dynamics burger --D diag:1,0,1 --no-ascend --start given --x x.npy --w 1,1,2 --out b.nc")
+    code, _, err = call(
+        "simulate --dynamics burger --D diag:1,0,1 --no-ascend --start given --x x.npy --w 1,1,2"
+        " --out b.nc"
+    )
     assert code == 0, err
     run = flock.load(tmp_path / "b.nc")
     assert np.allclose(run.w, [0.25, 0.25, 0.5])
@@ -68,7 +73,9 @@ def test_matrices_come_from_files_and_short_forms(call, tmp_path):
 
 
 def test_until_stops_early_and_says_so(call):
-    code, out, _ = call("simulate --beta 1 --n 6 --d 3 --t 200 --until consensus --delta 1e-2 --out c.nc")
+    code, out, _ = call(
+        "simulate --beta 1 --n 6 --d 3 --t 200 --until consensus --delta 1e-2 --out c.nc"
+    )
     assert code == 0
     assert "stopped by Consensus(delta=0.01) at t =" in out
 
@@ -169,7 +176,15 @@ def test_cite_prints_what_was_used(call):
 
 def test_plot_and_film_write_what_they_say(call, tmp_path):
     call("simulate --n 6 --d 2 --t 3 --frames 12 --out f.nc")
-    for kind in ("overview", "circle", "histogram", "histogram-over-time", "timeline", "attention", "trajectories"):
+    for kind in (
+        "overview",
+        "circle",
+        "histogram",
+        "histogram-over-time",
+        "timeline",
+        "attention",
+        "trajectories",
+    ):
         code, _, err = call(f"plot f.nc --kind {kind} --out {kind}.png")
         assert code == 0, err
         assert (tmp_path / f"{kind}.png").stat().st_size > 5_000
@@ -188,7 +203,10 @@ def test_the_tour_tells_and_writes(call, tmp_path):
 
 
 def test_phase_writes_pair_density_by_beta_and_time_with_its_error_and_a_plot(call, tmp_path):
-    line = "phase --n 8 --d 3 --beta 0.5:4:3 --t 10 --repeats 32 --solver layer --step 0.1 --frames 21 --out p.nc --plot p.png"
+    line = (
+        "phase --n 8 --d 3 --beta 0.5:4:3 --t 10 --repeats 32 --solver layer --step 0.1 --frames 21"
+        " --out p.nc --plot p.png"
+    )
     code, out, err = call(line)
     assert code == 0, err
     result = flock.load(tmp_path / "p.nc")
@@ -206,7 +224,10 @@ def test_phase_writes_pair_density_by_beta_and_time_with_its_error_and_a_plot(ca
 
 
 def test_phase_observes_what_is_asked_in_the_flow(call, tmp_path):
-    line = "phase --n 6 --d 2 --beta 1,2 --t 2 --repeats 4 --solver rk4 --frames 3 --observe cluster-count,energy --out q.nc"
+    line = (
+        "phase --n 6 --d 2 --beta 1,2 --t 2 --repeats 4 --solver rk4 --frames 3 --observe"
+        " cluster-count,energy --out q.nc"
+    )
     code, _, err = call(line)
     assert code == 0, err
     result = flock.load(tmp_path / "q.nc")

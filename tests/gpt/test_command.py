@@ -37,7 +37,9 @@ SMALL = ("--preset", "quick", "--width", 16, "--depth", 2, "--steps", 4, "--ever
 
 def test_train_sample_and_probe(capsys, text, tmp_path):
     out = tmp_path / "run"
-    code, told, err = run(capsys, "gpt", "train", "--text", text, "--out", out, "--shared", "--watch", "0,4", *SMALL)
+    code, told, err = run(
+        capsys, "gpt", "train", "--text", text, "--out", out, "--shared", "--watch", "0,4", *SMALL
+    )
     assert code == 0, err
     assert "val loss" in told and "tokens/s" in told
     code, told, _ = run(capsys, "gpt", "sample", out, "--prompt", "The", "--count", 20)
@@ -49,23 +51,31 @@ def test_train_sample_and_probe(capsys, text, tmp_path):
 
 @pytest.mark.slow
 def test_every_rung_trains_and_the_probe_of_models_takes_them(capsys, text, tmp_path):
-    code, told, err = run(capsys, "gpt", "ladder", "--text", text, "--steps", 3, "--out", tmp_path / "ladder")
+    code, told, err = run(
+        capsys, "gpt", "ladder", "--text", text, "--steps", 3, "--out", tmp_path / "ladder"
+    )
     assert code == 0, err
     assert told.count("val loss") == 6
-    code, told, _ = run(capsys, "probe", tmp_path / "ladder" / "gpt", "--out", tmp_path / "probe.nc")
+    code, told, _ = run(
+        capsys, "probe", tmp_path / "ladder" / "gpt", "--out", tmp_path / "probe.nc"
+    )
     assert code == 0 and "mean cosine" in told
 
 
 def test_errors_are_one_line(capsys, text, tmp_path):
     code, _, err = run(capsys, "gpt", "sample", tmp_path)
     assert code == 2 and "tokenflock gpt train" in err and err.count("\n") == 1
-    code, _, err = run(capsys, "gpt", "train", "--text", tmp_path / "none.txt", "--out", tmp_path / "a")
+    code, _, err = run(
+        capsys, "gpt", "train", "--text", tmp_path / "none.txt", "--out", tmp_path / "a"
+    )
     assert code == 2 and "not a text file" in err
     short = tmp_path / "short.txt"
     short.write_text("too short", encoding="utf-8")
     code, _, err = run(capsys, "gpt", "train", "--text", short, "--out", tmp_path / "b")
     assert code == 2 and "too few" in err
-    code, _, err = run(capsys, "gpt", "train", "--text", text, "--context", 4000, "--out", tmp_path / "c")
+    code, _, err = run(
+        capsys, "gpt", "train", "--text", text, "--context", 4000, "--out", tmp_path / "c"
+    )
     assert code == 2 and "shorter context" in err
 
 
@@ -78,12 +88,16 @@ def test_every_verb_shows_an_example(capsys, verb):
 def test_nothing_of_torch_is_needed(tmp_path, text):
     """The whole of it runs where torch is not installed."""
     code = (
-        "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\n"
-        "from tokenflock import gpt; from tokenflock.gpt.text import read\n"
-        f"gpt.train({str(tmp_path / 'run')!r}, read({str(text)!r}), gpt.Shape(context=8, width=8, heads=2, depth=1),"
-        " gpt.Schedule(steps=2, batch=2, every=2, chunk=2))\n"
-        f"print(gpt.probe({str(tmp_path / 'run')!r}).sizes['layer'])"
+        "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\nfrom tokenflock"
+        f" import gpt; from tokenflock.gpt.text import read\ngpt.train({str(tmp_path / 'run')!r},"
+        f" read({str(text)!r}), gpt.Shape(context=8, width=8, heads=2, depth=1),"
+        " gpt.Schedule(steps=2, batch=2, every=2,"
+        f" chunk=2))\nprint(gpt.probe({str(tmp_path / 'run')!r}).sizes['layer'])"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.split() == ["2"]
-    assert json.loads((tmp_path / "run" / "config.json").read_text())["model_type"] == "tokenflock-gpt"
+    assert (
+        json.loads((tmp_path / "run" / "config.json").read_text())["model_type"] == "tokenflock-gpt"
+    )

@@ -26,7 +26,9 @@ SMALL = {"vocab": 7, "context": 6, "width": 8, "heads": 2, "depth": 1}
 QUICK = {"xla_llvm_disable_expensive_passes": True}  # compile soon, run slowly
 SHAPES = [Shape(**SMALL, rung=rung) for rung in RUNGS[:-1]]
 SHAPES += [Shape(**SMALL, norm=norm) for norm in NORMS]
-SHAPES += [Shape(**SMALL, positions=one) for one in POSITIONS[1:]] + [Shape(**SMALL | {"depth": 2}, shared=True)]
+SHAPES += [Shape(**SMALL, positions=one) for one in POSITIONS[1:]] + [
+    Shape(**SMALL | {"depth": 2}, shared=True)
+]
 
 
 def name(shape: Shape) -> str:
@@ -66,7 +68,9 @@ def test_gradients_agree_with_finite_differences(shape):
             return eqx.combine(moved, rest).loss(ids[:, :-1], ids[:, 1:])
 
         exact, h = loss(0.0)[1], 1e-4
-        difference = (8 * (loss(h)[0] - loss(-h)[0]) - (loss(2 * h)[0] - loss(-2 * h)[0])) / (12 * h)
+        difference = (8 * (loss(h)[0] - loss(-h)[0]) - (loss(2 * h)[0] - loss(-2 * h)[0])) / (
+            12 * h
+        )
         assert abs(exact) > 1e-3
         assert abs(exact - difference) < 1e-7 * abs(exact)
 
@@ -77,7 +81,9 @@ def test_nothing_leaks_from_the_future(shape):
     model = compiled(lively(shape))
 
     @settings(max_examples=25, deadline=None, derandomize=True)
-    @given(st.lists(st.integers(0, 6), min_size=6, max_size=6), st.integers(0, 5), st.integers(1, 6))
+    @given(
+        st.lists(st.integers(0, 6), min_size=6, max_size=6), st.integers(0, 5), st.integers(1, 6)
+    )
     def check(ids, place, shift):
         ids = np.asarray([ids])
         changed = ids.copy()
@@ -106,14 +112,21 @@ def test_fused_attention_is_the_sum_of_causal_forces_over_heads():
         x = jax.random.normal(jax.random.key(3), (1, 7, d))
         Q, K, V = (M.reshape(d, heads, m) for M in jnp.split(layer.qkv, 3, axis=1))
         w = jnp.full(7, 1 / 7)
-        laws = [Causal(m**-0.5, Q[:, h].T, K[:, h].T, (V[:, h] @ layer.mix[m * h : m * h + m]).T) for h in range(heads)]
+        laws = [
+            Causal(m**-0.5, Q[:, h].T, K[:, h].T, (V[:, h] @ layer.mix[m * h : m * h + m]).T)
+            for h in range(heads)
+        ]
         force = sum(law.force(jnp.zeros(()), x[0], w) for law in laws)
         np.testing.assert_allclose(layer(x)[0], force, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize(("norm", "law"), [("pre", PreNorm), ("post", PostNorm), ("peri", PeriNorm), ("ngpt", NGPT)])
+@pytest.mark.parametrize(
+    ("norm", "law"), [("pre", PreNorm), ("post", PostNorm), ("peri", PeriNorm), ("ngpt", NGPT)]
+)
 def test_a_move_is_a_layer_of_the_core_up_to_the_radius(norm, law):
-    """On centred tokens the norm is sqrt(d) x/|x|: one move with h is then a step of the scheme of the core."""
+    """On centred tokens the norm is sqrt(d) x/|x|: one move with h is then a step of the scheme of
+    the core.
+    """
     with precision("float64"):
         d, h = 6, 0.3
         x = jax.random.normal(jax.random.key(0), (1, 5, d))
@@ -175,7 +188,12 @@ def test_a_shared_model_runs_past_its_depth_and_others_do_not_change():
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"heads": 3}, "divisor"), ({"norm": "rms"}, "norm must be"), ({"dropout": 1.0}, "dropout"), ({"depth": 0}, "depth")],
+    [
+        ({"heads": 3}, "divisor"),
+        ({"norm": "rms"}, "norm must be"),
+        ({"dropout": 1.0}, "dropout"),
+        ({"depth": 0}, "depth"),
+    ],
 )
 def test_shapes_that_cannot_be_are_refused(wrong, message):
     with pytest.raises(UserError, match=message):

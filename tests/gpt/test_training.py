@@ -1,4 +1,6 @@
-"""Training: resumed as if nothing had happened, the same for the same seed, and better than counting pairs."""
+"""Training: resumed as if nothing had happened, the same for the same seed, and better than
+counting pairs.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
     first, second = named(one.model, ""), named(two.model, "")
     for key, leaf in first.items():
         np.testing.assert_allclose(leaf, second[key], atol=1e-5)
-    xr.testing.assert_allclose(flock.load(whole / "watch.nc"), flock.load(tmp_path / "run" / "watch.nc"), rtol=1e-3)
+    xr.testing.assert_allclose(
+        flock.load(whole / "watch.nc"), flock.load(tmp_path / "run" / "watch.nc"), rtol=1e-3
+    )
 
 
 def test_a_finished_run_is_left_as_it_is(whole):
@@ -76,7 +80,12 @@ def test_a_spoiled_checkpoint_is_an_error(whole, tmp_path):
 
 
 def test_nothing_half_written_is_left_behind(whole):
-    assert sorted(path.name for path in whole.iterdir()) == ["config.json", "model.safetensors", "prompts.json", "watch.nc"]
+    assert sorted(path.name for path in whole.iterdir()) == [
+        "config.json",
+        "model.safetensors",
+        "prompts.json",
+        "watch.nc",
+    ]
 
 
 def test_batches_are_a_function_of_seed_and_step():
@@ -94,7 +103,10 @@ def test_clipping_is_that_of_optax():
 
 
 def test_a_quick_training_falls_below_what_pairs_can_tell(tmp_path):
-    """The best bigram on a text is its own table of frequencies; a GPT of a few seconds is better on text it never saw."""
+    """The best bigram on a text is its own table of frequencies.
+
+    A GPT of a few seconds is better on text it never saw.
+    """
     text = read()[:200_000]
     alphabet = Characters.of(text)
     train, valid = halves(alphabet.encode(text), 48)
@@ -138,7 +150,8 @@ def test_alphabets_return_from_json():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "empty"), ("too short", "too few for a context of 16"), ("ab" * 70, "context of 16")]
+    ("text", "message"),
+    [("", "empty"), ("too short", "too few for a context of 16"), ("ab" * 70, "context of 16")],
 )
 def test_texts_that_cannot_be_learned_from_are_refused(tmp_path, text, message):
     with pytest.raises(UserError, match=message):

@@ -30,13 +30,23 @@ def kept(folder, **shape):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("probe") / "shared"
-    gpt.train(out, TEXT, gpt.Shape(context=40, width=16, heads=2, depth=2, shared=True), SCHEDULE, watch=[0, 6])
+    gpt.train(
+        out,
+        TEXT,
+        gpt.Shape(context=40, width=16, heads=2, depth=2, shared=True),
+        SCHEDULE,
+        watch=[0, 6],
+    )
     return out
 
 
 def test_probe_takes_a_checkpoint_as_it_takes_any_model(folder):
     found = flock.probe(
-        str(folder), ["The tokens move.", "They gather, and wait."], attention=True, sublayers=True, entropy=True
+        str(folder),
+        ["The tokens move.", "They gather, and wait."],
+        attention=True,
+        sublayers=True,
+        entropy=True,
     )
     assert found["x"].dims == ("prompt", "layer", "token", "coord")
     assert found["x"].shape == (2, 3, 22, 16)
@@ -68,7 +78,11 @@ def test_the_watched_numbers_are_those_of_a_probe(folder):
 
 def test_a_training_is_drawn(folder, tmp_path):
     figure = plots.training(flock.load(folder / "watch.nc"))
-    assert [ax.get_ylabel() for ax in figure.axes] == ["mean cosine of tokens", "clusters (cosine ≥ 0.9)", "effective rank"]
+    assert [ax.get_ylabel() for ax in figure.axes] == [
+        "mean cosine of tokens",
+        "clusters (cosine ≥ 0.9)",
+        "effective rank",
+    ]
     watched = flock.load(folder / "watch.nc").mean_cosine.isel(layer=-1).mean("prompt")
     np.testing.assert_allclose(figure.axes[0].lines[-1].get_ydata(), watched, rtol=1e-6)
     with pytest.raises(SystemExit, match="0"):
@@ -80,10 +94,15 @@ def test_a_training_is_drawn(folder, tmp_path):
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_its_matrices_are_its_layers(norm, tmp_path):
-    """A layer run again from the extracted matrices is the model's own, so the idealised model can be put beside it."""
+    """A layer run again from the extracted matrices is the model's own, so the idealised model can
+    be put beside it.
+    """
     kept(tmp_path / "m", context=24, width=16, heads=2, depth=2, norm=norm)
     found = gpt.probe(tmp_path / "m", "The tokens move.")
-    assert float(probing.reconstruction(probing.extract(probing.load(tmp_path / "m")), found).max()) < 1e-4
+    assert (
+        float(probing.reconstruction(probing.extract(probing.load(tmp_path / "m")), found).max())
+        < 1e-4
+    )
     beside = probing.follow(str(tmp_path / "m"), "The tokens move.")
     assert float(beside.alignment.sel(system="everything").min()) > 1 - 1e-5
     assert probing.particle_system(str(tmp_path / "m")).sizes["head"] == 2
@@ -105,9 +124,13 @@ def test_only_a_shared_model_runs_deeper(folder, tmp_path):
 
 
 def test_finer_steps_converge_to_the_flow_at_first_order():
-    model = gpt.build(gpt.Shape(vocab=9, context=8, width=16, heads=2, depth=3, shared=True), jax.random.key(0))
+    model = gpt.build(
+        gpt.Shape(vocab=9, context=8, width=16, heads=2, depth=3, shared=True), jax.random.key(0)
+    )
     model = jax.tree.map(lambda leaf: 4 * leaf if leaf.ndim == 2 else leaf, model)
-    found = gpt.refine(model, np.random.default_rng(0).integers(0, 9, (2, 8)), factors=(1, 2, 4, 8, 256))
+    found = gpt.refine(
+        model, np.random.default_rng(0).integers(0, 9, (2, 8)), factors=(1, 2, 4, 8, 256)
+    )
     distance = found.distance.values[:-1]
     np.testing.assert_allclose(distance[1:-1] / distance[2:], 2, rtol=0.15)
     assert found.divergence.values[0] == pytest.approx(0, abs=1e-6)
@@ -124,5 +147,7 @@ def test_a_deeper_run_is_that_of_the_probe(folder):
     found = extend(load(folder).model, ids)
     assert found.depth.values.tolist() == [2, 4, 8]
     logits = load(folder).model(ids, depth=8)
-    expected = -np.take_along_axis(np.asarray(jax.nn.log_softmax(logits))[:, :-1], ids[:, 1:, None], 2).mean()
+    expected = -np.take_along_axis(
+        np.asarray(jax.nn.log_softmax(logits))[:, :-1], ids[:, 1:, None], 2
+    ).mean()
     assert float(found.loss[-1]) == pytest.approx(expected, rel=1e-4)

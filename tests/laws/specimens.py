@@ -1,4 +1,6 @@
-"""What the laws are checked on: every member of the catalogue, in a generic and, where it has one, a default instance."""
+"""What the laws are checked on: every member of the catalogue, in a generic and, where it has one,
+a default instance.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ N = 6
 
 
 def laws_of_motion():
-    """(name, dynamics) for every member: its example, and its defaults where it can be made without arguments."""
+    """(name, dynamics) for every member: its example, and its defaults where it can be made without
+    arguments.
+    """
     found = []
     for entry in entries("dynamics"):
         cls = entry.load()

@@ -42,7 +42,9 @@ def test_permuting_tokens_permutes_velocities_exactly_where_declared(law):
 def test_rotating_and_reflecting_tokens_turns_velocities_exactly_where_declared(law):
     x, w = tokens(law)
     U = ortho_group.rvs(x.shape[1], random_state=1)
-    U[0] *= -np.sign(np.linalg.det(U))  # a reflection: the circle's rotations alone would not see a sense of turning
+    U[0] *= -np.sign(
+        np.linalg.det(U)
+    )  # a reflection: the circle's rotations alone would not see a sense of turning
     assert close(law.velocity(T, x @ U.T, w), law.velocity(T, x, w) @ U.T) == law.isotropic
 
 
@@ -107,7 +109,9 @@ def test_single_precision_agrees_with_double(law):
     x, w = tokens(law)
     v = np.asarray(law.velocity(T, x, w))
     with precision("float32"):
-        single = cast(law, "float32").velocity(jnp.float32(T), jnp.asarray(x, jnp.float32), jnp.asarray(w, jnp.float32))
+        single = cast(law, "float32").velocity(
+            jnp.float32(T), jnp.asarray(x, jnp.float32), jnp.asarray(w, jnp.float32)
+        )
     assert single.dtype == jnp.float32
     assert np.allclose(single, v, rtol=2e-4, atol=2e-5)
 
@@ -171,9 +175,13 @@ def test_energy_is_monotone_along_the_flow(law):
 
 @pytest.mark.parametrize("solver", [Layer(), Euler(), Heun(), RK4()], ids=repr)
 def test_tokens_keep_norm_one_for_ten_thousand_steps(solver):
-    law = next(law for law in LAWS if isinstance(law.space, Sphere) and type(law).__name__ == "Attention")
+    law = next(
+        law for law in LAWS if isinstance(law.space, Sphere) and type(law).__name__ == "Attention"
+    )
     x, w = tokens(law)
     advance = jax.jit(
-        lambda x: jax.lax.fori_loop(0, 10_000, lambda i, x: solver.step(law, 0.1 * i, x, w, jax.random.key(0)), x)
+        lambda x: jax.lax.fori_loop(
+            0, 10_000, lambda i, x: solver.step(law, 0.1 * i, x, w, jax.random.key(0)), x
+        )
     )
     assert np.abs(np.linalg.norm(advance(x), axis=1) - 1).max() < 1e-12

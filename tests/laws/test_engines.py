@@ -1,4 +1,6 @@
-"""Every engine obeys the one equation: the GPU kernels give the numbers of `batch`, and lower for a GPU that is not there."""
+"""Every engine obeys the one equation: the GPU kernels give the numbers of `batch`, and lower for a
+GPU that is not there.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ RANDOM = np.random.default_rng(0)
 
 @pytest.fixture(scope="module", autouse=True)
 def compile_quickly():
-    """These tests compile many small programs that run once: half the time goes into making them fast."""
+    """These tests compile many small programs that run once: half the time goes into making them
+    fast.
+    """
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", True)
     yield
@@ -69,7 +73,10 @@ def compile_quickly():
 def both(law, start, observe=SMOOTH, **options):
     """The values of every repeat by either engine."""
     options = {"repeats": 1, "t": 0.6, "frames": 4, "solver": Layer(h=0.1), "keep": True} | options
-    found = [ensemble(law, start, observe=observe, engine=engine, **options) for engine in ("resident", "batch")]
+    found = [
+        ensemble(law, start, observe=observe, engine=engine, **options)
+        for engine in ("resident", "batch")
+    ]
     assert [one.attrs["engine"] for one in found] == ["resident: asked for", "batch: asked for"]
     return found
 
@@ -114,7 +121,8 @@ ON_SPHERE = {
 }
 
 
-# ------------------------------------------------------------------------------------------------- resident equals batch
+# -------------------------------------------------------------------------------------------------
+# resident equals batch
 
 
 @pytest.mark.parametrize("law", ON_SPHERE.values(), ids=ON_SPHERE.keys())
@@ -134,7 +142,9 @@ def test_resident_equals_batch_for_other_laws_of_the_catalogue():
     check(flock.dynamics.Burger.example(N, D), given())
 
 
-@pytest.mark.parametrize("solver", [Layer(h=0.2), Euler(h=0.2), RK4(h=0.2)], ids=["layer", "euler", "rk4"])
+@pytest.mark.parametrize(
+    "solver", [Layer(h=0.2), Euler(h=0.2), RK4(h=0.2)], ids=["layer", "euler", "rk4"]
+)
 def test_resident_equals_batch_for_every_solver(solver):
     check(SelfAttention(beta=3.0), given(12, 5), solver=solver, t=0.8, frames=3)
 
@@ -146,13 +156,25 @@ def test_resident_equals_batch_for_many_observables_at_once():
 
 def test_solvers_differ():
     """Else the test above could not fail."""
-    last = [ensemble(SelfAttention(3.0), given(12, 5), solver=one, repeats=1, t=0.8, frames=3, observe=[MeanCosine()])
-            for one in (Layer(h=0.2), Euler(h=0.2), RK4(h=0.2))]  # fmt: skip
+    last = [
+        ensemble(
+            SelfAttention(3.0),
+            given(12, 5),
+            solver=one,
+            repeats=1,
+            t=0.8,
+            frames=3,
+            observe=[MeanCosine()],
+        )
+        for one in (Layer(h=0.2), Euler(h=0.2), RK4(h=0.2))
+    ]
     assert len({round(float(one.mean_cosine[-1]), 4) for one in last}) == 3
 
 
 def test_resident_equals_batch_over_two_axes():
-    check(Attention(V=0.5), given(), over={"beta": [0.5, 4.0], "V": [0.5, 2.0, -1.0]}, observe=SMOOTH)
+    check(
+        Attention(V=0.5), given(), over={"beta": [0.5, 4.0], "V": [0.5, 2.0, -1.0]}, observe=SMOOTH
+    )
     check(Attention(), given(), over={"V": [square(), np.eye(D)]}, observe=SMOOTH)
 
 
@@ -162,15 +184,39 @@ def test_resident_equals_batch_with_random_matrices(per):
     check(Attention(beta=1.0), given(), over={"beta": [1.0, 3.0]}, matrices=law, observe=SMOOTH)
 
 
-@pytest.mark.parametrize("observe", [(PairDensity(),), (PairDensity(delta=0.2), ClusterCount(delta=1e-3))], ids=["one", "two"])
+@pytest.mark.parametrize(
+    "observe",
+    [(PairDensity(),), (PairDensity(delta=0.2), ClusterCount(delta=1e-3))],
+    ids=["one", "two"],
+)
 def test_resident_equals_batch_where_it_settles(observe):
-    """Counts are equal but for a pair on the verge; frames after consensus are the last one again."""
-    options = {"over": {"beta": np.linspace(0.2, 2, 6)}, "t": 16, "frames": 17, "solver": Layer(h=0.5)}
+    """Counts are equal but for a pair on the verge.
+
+    Frames after consensus are the last one again.
+    """
+    options = {
+        "over": {"beta": np.linspace(0.2, 2, 6)},
+        "t": 16,
+        "frames": 17,
+        "solver": Layer(h=0.5),
+    }
     settled, theirs = both(SelfAttention(), given(), observe, **options)
-    full = ensemble(SelfAttention(), given(), observe=observe, engine="resident", settle=False, keep=True, repeats=1, **options)
+    full = ensemble(
+        SelfAttention(),
+        given(),
+        observe=observe,
+        engine="resident",
+        settle=False,
+        keep=True,
+        repeats=1,
+        **options,
+    )
     for name in theirs.data_vars:
         assert np.mean(np.abs(settled[name].values - theirs[name].values) > 1e-5) < 0.03
-        assert abs(settled[name].values[..., -1] - 1).min() < 1e-5 and len(np.unique(settled[name])) > 2
+        assert (
+            abs(settled[name].values[..., -1] - 1).min() < 1e-5
+            and len(np.unique(settled[name])) > 2
+        )
         assert np.array_equal(settled[name], full[name])
 
 
@@ -178,9 +224,13 @@ def test_a_wide_threshold_does_not_settle_a_narrow_one():
     """The pair density of delta = 1 is one long before the other observable is final."""
     observe = (PairDensity(delta=1.0), ClusterCount(delta=1e-3))
     start = Given(np.array([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8]]))
-    ours, theirs = both(SelfAttention(), start, observe, repeats=1, t=8, frames=9, solver=Layer(h=0.5))
+    ours, theirs = both(
+        SelfAttention(), start, observe, repeats=1, t=8, frames=9, solver=Layer(h=0.5)
+    )
     assert abs(ours.pair_density.values - 1).max() < 1e-6
-    assert ours.cluster_count.values.ravel().tolist() == theirs.cluster_count.values.ravel().tolist()
+    assert (
+        ours.cluster_count.values.ravel().tolist() == theirs.cluster_count.values.ravel().tolist()
+    )
     assert theirs.cluster_count.values.ravel()[[0, -1]].tolist() == [3, 1]
 
 
@@ -189,25 +239,35 @@ def test_resident_does_not_hide_tokens_that_are_lost():
         ensemble(Unnormalised(beta=200.0), given(), repeats=1, t=1, frames=2, engine="resident")
 
 
-# ----------------------------------------------------------------------------------------- products of halves on the chip
+# ----------------------------------------------------------------------------------------- products
+# of halves on the chip
 
 
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
 def test_products_of_halves_are_exact_to_single_precision(size):
-    """Whatever the size of entries, and however different rows are; plain half precision would be off by 5e-4 or overflow."""
+    """Whatever the size of entries, and however different rows are.
+
+    Plain half precision would be off by 5e-4 or overflow.
+    """
     x = np.asarray(Sphere().project(jnp.asarray(RANDOM.normal(size=(16, 32)))), np.float32)
     M = (size * RANDOM.normal(size=(16, 16)) * np.geomspace(1, 1e6, 16)[:, None]).astype(np.float32)
     with precision("float32"):
-        found = in_halves(lambda x, M: (x @ x.T, M @ x, M[0] @ x, jnp.zeros((16, 16)) @ x))(jnp.asarray(x), jnp.asarray(M))
+        found = in_halves(lambda x, M: (x @ x.T, M @ x, M[0] @ x, jnp.zeros((16, 16)) @ x))(
+            jnp.asarray(x), jnp.asarray(M)
+        )
     x, M = x.astype(float), M.astype(float)
     for ours, exact, scale in zip(
-        found, (x @ x.T, M @ x, M[0] @ x, 0 * x), (1, abs(M).max(axis=1)[:, None], abs(M[0]).max(), 1)
+        found,
+        (x @ x.T, M @ x, M[0] @ x, 0 * x),
+        (1, abs(M).max(axis=1)[:, None], abs(M[0]).max(), 1),
     ):
         assert (np.abs(np.asarray(ours, float) - exact) / scale).max() < 2e-6
 
 
 def test_products_of_halves_reach_into_functions_and_leave_loops():
-    """The traced function is the same function: called functions, several results, and a loop that is not entered."""
+    """The traced function is the same function: called functions, several results, and a loop that
+    is not entered.
+    """
 
     @jax.jit
     def inner(x):
@@ -225,7 +285,8 @@ def test_products_of_halves_reach_into_functions_and_leave_loops():
     assert text.count("dot_general") == 4 and "f16[16,16]" in text
 
 
-# ------------------------------------------------------------------------------------------------ it lowers without a GPU
+# ------------------------------------------------------------------------------------------------
+# it lowers without a GPU
 
 
 def job(law, observe, n, paths=(), solver=None, settle=True):
@@ -236,12 +297,16 @@ def job(law, observe, n, paths=(), solver=None, settle=True):
 
 
 def lower(work, n, d, swept=()):
-    """Compile the kernel for CUDA as far as a machine without one can: to the text that Triton takes."""
+    """Compile the kernel for CUDA as far as a machine without one can: to the text that Triton
+    takes.
+    """
 
     def launch(x, swept):
         strides = jnp.array([10, 10, 10, 1], jnp.int32)
         w = jnp.asarray(work.w, jnp.float32)
-        return resident._launch.__wrapped__(work.parts, work.paths, x, w, strides, swept, work.delta, False)
+        return resident._launch.__wrapped__(
+            work.parts, work.paths, x, w, strides, swept, work.delta, False
+        )
 
     with precision("float32"), jax.default_matmul_precision("TF32_TF32_F32_X3"):
         x = jax.ShapeDtypeStruct((4, n, d), jnp.float32)
@@ -259,8 +324,20 @@ def members() -> list:
     return found
 
 
-ACCEPTED = {"attention", "burger", "causal", "causal-bias", "feed-forward", "kuramoto", "ngpt", "post-norm", "self-attention",
-            "sinkhorn", "sqrt-norm", "unnormalised"}  # fmt: skip
+ACCEPTED = {
+    "attention",
+    "burger",
+    "causal",
+    "causal-bias",
+    "feed-forward",
+    "kuramoto",
+    "ngpt",
+    "post-norm",
+    "self-attention",
+    "sinkhorn",
+    "sqrt-norm",
+    "unnormalised",
+}
 
 
 @pytest.mark.parametrize(("law", "d"), members())
@@ -284,11 +361,16 @@ def test_every_observable_that_resident_accepts_lowers(entry):
         assert refused.startswith("the resident engine ")
 
 
-@pytest.mark.parametrize("name", ["cluster-count", "energy", "order-parameter", "dissipation", "mean-cosine"])
+@pytest.mark.parametrize(
+    "name", ["cluster-count", "energy", "order-parameter", "dissipation", "mean-cosine"]
+)
 def test_observables_that_people_ask_for_are_accepted(name):
     from tokenflock.catalogue import find
 
-    assert resident.refusal(job(SelfAttention(), (find("observables", name).load()(),), N), N, D) is None
+    assert (
+        resident.refusal(job(SelfAttention(), (find("observables", name).load()(),), N), N, D)
+        is None
+    )
 
 
 def test_several_observables_swept_numbers_and_solvers_lower():
@@ -297,8 +379,12 @@ def test_several_observables_swept_numbers_and_solvers_lower():
     everything = (PairDensity(), ClusterCount(), Energy(), Dissipation())
     for solver in (Euler(h=0.1), RK4(h=0.1)):
         for settle in (True, False):
-            assert "triton" in lower(job(SelfAttention(), everything, N, ((0, "beta"),), solver, settle), N, D, [beta])
-    assert "triton" in lower(job(Attention(), (PairDensity(),), N, ((0, "beta"), (0, "V"))), N, D, [beta, V])
+            assert "triton" in lower(
+                job(SelfAttention(), everything, N, ((0, "beta"),), solver, settle), N, D, [beta]
+            )
+    assert "triton" in lower(
+        job(Attention(), (PairDensity(),), N, ((0, "beta"), (0, "V"))), N, D, [beta, V]
+    )
     assert "triton" in lower(job(SelfAttention(), (PairDensity(),), 32), 32, 128)
 
 
@@ -313,7 +399,9 @@ def test_resident_refuses_in_sentences():
     sa, moving = SelfAttention(), Attention(V=Switching(np.stack([np.eye(D)] * 2), 0.1))
     deep = FeedForward(NeuralODE.example(N, D), MultiHead.example(N, D))
     cases = {
-        "on the sphere, not PureAttention": resident.refusal(job(PureAttention(), observe, N), N, D),
+        "on the sphere, not PureAttention": resident.refusal(
+            job(PureAttention(), observe, N), N, D
+        ),
         "no random numbers": resident.refusal(job(Noisy(), observe, N), N, D),
         "do not change in time": resident.refusal(job(moving, observe, N), N, D),
         "one number": resident.refusal(job(sa, (Histogram(),), N), N, D),
@@ -323,13 +411,14 @@ def test_resident_refuses_in_sentences():
         "n = 129": resident.refusal(job(sa, observe, 129), 129, D),
         "side 65": resident.refusal(job(Attention(V=np.eye(65)), observe, N), N, 65),
         "of side 70": resident.refusal(job(Attention(), observe, N), N, 70, random_matrices=True),
-    }  # fmt: skip
+    }
     for words, sentence in cases.items():
         assert sentence is not None and words in sentence
     assert resident.refusal(job(Attention(), observe, N), N, 70) is None
 
 
-# --------------------------------------------------------------------------------------------------------- streamed sums
+# --------------------------------------------------------------------------------------------------
+# streamed sums
 
 PLAIN = {
     "SA": SelfAttention(beta=3.0),
@@ -344,7 +433,9 @@ PLAIN = {
 
 
 def large(n, seed=0):
-    """Tokens with weights, some of them zero: a run of zeros that fills a whole tile, and the largest logits."""
+    """Tokens with weights, some of them zero: a run of zeros that fills a whole tile, and the
+    largest logits.
+    """
     random = np.random.default_rng(seed)
     x = random.normal(size=(n, D))
     w = random.uniform(0.5, 1.5, size=n)
@@ -361,8 +452,14 @@ def sums(law, n, t=0.7):
     with precision("float32"):
         law, x, w = cast((law, x, w), "float32")
         q = x[: n - 5]
-        return [np.asarray(one) for one in (by_tiles(law, t, q, x, w, interpret=True), by_rows(law, t, q, x, w, 64),
-                                            law.field(t, q, x, w))], truth[: n - 5]  # fmt: skip
+        return [
+            np.asarray(one)
+            for one in (
+                by_tiles(law, t, q, x, w, interpret=True),
+                by_rows(law, t, q, x, w, 64),
+                law.field(t, q, x, w),
+            )
+        ], truth[: n - 5]
 
 
 @pytest.mark.parametrize("law", PLAIN.values(), ids=PLAIN.keys())
@@ -375,7 +472,9 @@ def test_streamed_sums_are_the_field(law):
 
 
 def test_every_attention_law_is_a_plain_sum_or_says_no():
-    """nGPT normalises the sum, square-root scaling divides it: tiles know logits and values only and must not serve them."""
+    """nGPT normalises the sum, square-root scaling divides it: tiles know logits and values only
+    and must not serve them.
+    """
     x, w = large(40)
     for entry in entries("dynamics"):
         law = entry.load().example(N, D)
@@ -398,8 +497,16 @@ def test_streamed_is_its_base_in_a_run():
 def test_tiles_lower_for_cuda(law):
     with precision("float32"):
         law = cast(law, "float32")
-        x, w = jax.ShapeDtypeStruct((1000, D), jnp.float32), jax.ShapeDtypeStruct((1000,), jnp.float32)
-        text = jax.jit(lambda x, w: by_tiles(law, 0.0, x, x, w)).trace(x, w).lower(lowering_platforms=("cuda",)).as_text()
+        x, w = (
+            jax.ShapeDtypeStruct((1000, D), jnp.float32),
+            jax.ShapeDtypeStruct((1000,), jnp.float32),
+        )
+        text = (
+            jax.jit(lambda x, w: by_tiles(law, 0.0, x, x, w))
+            .trace(x, w)
+            .lower(lowering_platforms=("cuda",))
+            .as_text()
+        )
     assert "triton" in text
     assert "1000x1000" not in text and "1024x1024" not in text
 
@@ -407,8 +514,13 @@ def test_tiles_lower_for_cuda(law):
 def test_memory_of_a_streamed_sum_grows_like_n():
     def scratch(law, n):
         with precision("float32"):
-            x, w = jax.ShapeDtypeStruct((n, D), jnp.float32), jax.ShapeDtypeStruct((n,), jnp.float32)
-            compiled = jax.jit(lambda x, w: cast(law, "float32").field(0.0, x, x, w)).lower(x, w).compile()
+            x, w = (
+                jax.ShapeDtypeStruct((n, D), jnp.float32),
+                jax.ShapeDtypeStruct((n,), jnp.float32),
+            )
+            compiled = (
+                jax.jit(lambda x, w: cast(law, "float32").field(0.0, x, x, w)).lower(x, w).compile()
+            )
         return compiled.memory_analysis().temp_size_in_bytes
 
     sizes = [scratch(Streamed(SelfAttention(), block=64), n) for n in (1000, 2000, 4000)]

@@ -1,4 +1,6 @@
-"""What an ensemble promises: exact shortcuts, statistics, sweeps, the same numbers for every cut of the work, clear errors."""
+"""What an ensemble promises: exact shortcuts, statistics, sweeps, the same numbers for every cut of
+the work, clear errors.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ def gap(a, b):
     return np.abs(a.values - b.values).max()
 
 
-# ------------------------------------------------------------------------------------------------------ the one equation
+# --------------------------------------------------------------------------------------------------
+# the one equation
 
 
 def catalogue():
@@ -59,14 +62,18 @@ def catalogue():
 
 @pytest.mark.parametrize("law", catalogue())
 def test_batch_is_simulate(law):
-    """Every law of the catalogue: one system, the same solver and tokens, unequal weights, both precisions."""
+    """Every law of the catalogue: one system, the same solver and tokens, unequal weights, both
+    precisions.
+    """
     solver = EulerMaruyama(h=0.05) if law.noisy else Layer(h=0.05)
     start = given(N, law.dimension or 3, w=np.arange(1, N + 1))
     options = {"t": 0.2, "frames": 3, "solver": solver, "observe": [InnerProducts(normalise=False)]}
     if law.noisy:  # the noise is drawn from other keys: compare without it
         law = Noisy(law.base, kappa=1e30)
     one = flock.simulate(law, start, **options).inner_products
-    many = ensemble(law, start, engine="batch", repeats=1, dtype="float64", **options).inner_products
+    many = ensemble(
+        law, start, engine="batch", repeats=1, dtype="float64", **options
+    ).inner_products
     assert many.dims == ("time", "particle", "other")
     assert gap(one, many) < 1e-9
     assert np.abs(one.values[-1] - one.values[0]).max() > 1e-3  # something moved
@@ -74,18 +81,40 @@ def test_batch_is_simulate(law):
 
 def test_noise_is_there_and_independent():
     law = Noisy(Unnormalised(beta=1.0), kappa=2.0)
-    result = ensemble(law, given(), repeats=64, t=0.4, frames=2, solver=EulerMaruyama(h=0.1), observe=[MeanCosine()], keep=True)
+    result = ensemble(
+        law,
+        given(),
+        repeats=64,
+        t=0.4,
+        frames=2,
+        solver=EulerMaruyama(h=0.1),
+        observe=[MeanCosine()],
+        keep=True,
+    )
     assert len(np.unique(result.mean_cosine.values[:, -1])) == 64
-    again = ensemble(law, given(), repeats=64, t=0.4, frames=2, solver=EulerMaruyama(h=0.1), observe=[MeanCosine()], keep=True)
+    again = ensemble(
+        law,
+        given(),
+        repeats=64,
+        t=0.4,
+        frames=2,
+        solver=EulerMaruyama(h=0.1),
+        observe=[MeanCosine()],
+        keep=True,
+    )
     assert np.array_equal(result.mean_cosine, again.mean_cosine)
 
 
-# ------------------------------------------------------------------------------------------------------------- shortcuts
+# --------------------------------------------------------------------------------------------------
+# shortcuts
 
 
 def both(switch, law, start, observe, **options):
     return [
-        ensemble(law, start, observe=observe, keep=True, **({"repeats": 4} | options | {switch: on})) for on in (True, False)
+        ensemble(
+            law, start, observe=observe, keep=True, **({"repeats": 4} | options | {switch: on})
+        )
+        for on in (True, False)
     ]
 
 
@@ -95,7 +124,14 @@ def test_turning_tokens_into_n_dimensions_changes_nothing(engine):
         pytest.importorskip("numba")
     observe = [PairDensity(delta=0.3)] if engine == "lanes" else [MeanCosine(), MinimumCosine()]
     on, off = both(
-        "rotate", SelfAttention(beta=2.0), Uniform(n=4, d=9), observe, t=3.0, frames=4, solver=Layer(h=0.1), engine=engine
+        "rotate",
+        SelfAttention(beta=2.0),
+        Uniform(n=4, d=9),
+        observe,
+        t=3.0,
+        frames=4,
+        solver=Layer(h=0.1),
+        engine=engine,
     )
     assert chosen(on)["rotated"] is True and chosen(off)["rotated"] is False
     for name in on.data_vars:
@@ -104,7 +140,9 @@ def test_turning_tokens_into_n_dimensions_changes_nothing(engine):
 
 
 def test_turning_keeps_the_gram_matrix_of_coincident_tokens():
-    """A Gram matrix without an inverse has no Cholesky factor: the other way is taken, and is as exact."""
+    """A Gram matrix without an inverse has no Cholesky factor: the other way is taken, and is as
+    exact.
+    """
     random = np.random.default_rng(0)
     x = random.normal(size=(3, 4, 7))
     x[:, 2] = x[:, 0]
@@ -113,8 +151,13 @@ def test_turning_keeps_the_gram_matrix_of_coincident_tokens():
     for tokens in (x, x[:, [0, 1, 3]]):
         turned = np.asarray(rotation.rotate(tokens))
         assert turned.shape == (3, tokens.shape[1], tokens.shape[1])
-        assert np.abs(turned @ np.swapaxes(turned, 1, 2) - tokens @ np.swapaxes(tokens, 1, 2)).max() < 1e-6
-    on, off = both("rotate", SelfAttention(beta=2.0), Given(x[1]), [InnerProducts()], repeats=1, **SHORT)
+        assert (
+            np.abs(turned @ np.swapaxes(turned, 1, 2) - tokens @ np.swapaxes(tokens, 1, 2)).max()
+            < 1e-6
+        )
+    on, off = both(
+        "rotate", SelfAttention(beta=2.0), Given(x[1]), [InnerProducts()], repeats=1, **SHORT
+    )
     assert chosen(on)["rotated"] and gap(on.inner_products, off.inner_products) < 1e-5
 
 
@@ -131,14 +174,25 @@ def test_turning_keeps_the_gram_matrix_of_coincident_tokens():
 )
 def test_tokens_are_not_turned_where_directions_matter(law, observe, over):
     solver = EulerMaruyama(h=0.1) if law.noisy else Layer(h=0.1)
-    on, off = both("rotate", law, given(4, 6), [observe], over=over, repeats=1, t=1.0, frames=2, solver=solver)
+    on, off = both(
+        "rotate", law, given(4, 6), [observe], over=over, repeats=1, t=1.0, frames=2, solver=solver
+    )
     assert chosen(on)["rotated"] is False
     assert np.array_equal(on[observe.name], off[observe.name])
 
 
-@pytest.mark.parametrize("observe", [[PairDensity()], [ClusterCount(), PairDensity(delta=0.1)]], ids=["one", "two"])
+@pytest.mark.parametrize(
+    "observe", [[PairDensity()], [ClusterCount(), PairDensity(delta=0.1)]], ids=["one", "two"]
+)
 def test_stopping_at_consensus_changes_nothing(observe):
-    options = {"over": {"beta": [0.5, 4.0]}, "t": 20, "frames": 41, "solver": Layer(h=0.1), "engine": "batch", "repeats": 8}
+    options = {
+        "over": {"beta": [0.5, 4.0]},
+        "t": 20,
+        "frames": 41,
+        "solver": Layer(h=0.1),
+        "engine": "batch",
+        "repeats": 8,
+    }
     on, off = both("settle", SelfAttention(), Uniform(n=6, d=2), observe, **options)
     assert chosen(on)["settling"] is True and chosen(off)["settling"] is False
     for name in on.data_vars:
@@ -157,12 +211,32 @@ def test_stopping_at_consensus_changes_nothing(observe):
         (SelfAttention(), [PairDensity(), OrderParameter()], {}),
         (SelfAttention(), [PairDensity()], {"delta": [1e-4, 1e-2]}),
     ],
-    ids=["repulsive", "V = -I", "swept V", "swept sign", "an observable that never rests", "a swept threshold"],
+    ids=[
+        "repulsive",
+        "V = -I",
+        "swept V",
+        "swept sign",
+        "an observable that never rests",
+        "a swept threshold",
+    ],
 )
 def test_nothing_settles_where_consensus_is_not_for_ever(law, observe, over):
-    """Tokens that start within the threshold and leave it, or that are not done when they are within it."""
+    """Tokens that start within the threshold and leave it, or that are not done when they are
+    within it.
+    """
     start = Given([[1.0, 0.0], [1.0, 0.02], [1.0, -0.02]])
-    on, off = both("settle", law, start, observe, over=over, repeats=1, t=8, frames=9, solver=Layer(h=0.1), engine="batch")
+    on, off = both(
+        "settle",
+        law,
+        start,
+        observe,
+        over=over,
+        repeats=1,
+        t=8,
+        frames=9,
+        solver=Layer(h=0.1),
+        engine="batch",
+    )
     assert chosen(on)["settling"] is False
     for name in on.data_vars:
         assert np.array_equal(on[name], off[name])
@@ -170,7 +244,8 @@ def test_nothing_settles_where_consensus_is_not_for_ever(law, observe, over):
     assert away[0] > 0.5 and ((away[-1] < 0.1) or len(observe) > 1 or "delta" in over)
 
 
-# ------------------------------------------------------------------------------------------------ cuts, seeds and engines
+# ------------------------------------------------------------------------------------------------
+# cuts, seeds and engines
 
 
 def test_the_cut_of_the_work_changes_nothing():
@@ -183,35 +258,53 @@ def test_the_cut_of_the_work_changes_nothing():
     } | SHORT
     steps = []
     small = ensemble(
-        SelfAttention(), Uniform(5, 3), memory=1.0, progress=lambda done, total: steps.append((done, total)), **options
+        SelfAttention(),
+        Uniform(5, 3),
+        memory=1.0,
+        progress=lambda done, total: steps.append((done, total)),
+        **options,
     )
     whole = ensemble(SelfAttention(), Uniform(5, 3), **options)
     assert gap(small.mean_cosine, whole.mean_cosine) < 1e-6
     total = 3 * 20 * 10
     done = [one for one, _ in steps]
-    assert done == list(range(0, total + 1, 10))[-len(done) :]  # so little memory holds one system of ten steps at a time
+    assert (
+        done == list(range(0, total + 1, 10))[-len(done) :]
+    )  # so little memory holds one system of ten steps at a time
     assert {one for _, one in steps} == {total}
 
 
 def test_one_seed_gives_the_same_systems_to_every_engine():
     pytest.importorskip("numba")
-    observe, options = [PairDensity(delta=0.5)], {"over": {"beta": [1.0, 6.0]}, "repeats": 3, "keep": True} | SHORT
-    first, *others = (ensemble(SelfAttention(), Uniform(5, 3), observe=observe, engine=engine, **options).pair_density
-                      for engine in ("batch", "resident", "lanes"))  # fmt: skip
+    observe, options = (
+        [PairDensity(delta=0.5)],
+        {"over": {"beta": [1.0, 6.0]}, "repeats": 3, "keep": True} | SHORT,
+    )
+    first, *others = (
+        ensemble(
+            SelfAttention(), Uniform(5, 3), observe=observe, engine=engine, **options
+        ).pair_density
+        for engine in ("batch", "resident", "lanes")
+    )
     assert np.ptp(first.values) > 0.2
     for one in others:
         assert gap(one, first) < 1e-5
-    other = ensemble(SelfAttention(), Uniform(5, 3), observe=observe, seed=1, engine="lanes", **options).pair_density
+    other = ensemble(
+        SelfAttention(), Uniform(5, 3), observe=observe, seed=1, engine="lanes", **options
+    ).pair_density
     assert gap(other, first) > 0.05
 
 
 def test_keys_belong_to_seed_cell_and_repeat():
-    """Cells are numbered along the last axis first. Repeats, and cells at the end of the first axis, can be added and leave the
-    others as they were; a cell put before others moves their numbers, and so their systems."""
+    """Cells are numbered along the last axis first. Repeats, and cells at the end of the first
+    axis, can be added and leave the others as they were; a cell put before others moves their
+    numbers, and so their systems."""
     options = {"observe": [MeanCosine()], "keep": True, "engine": "batch"} | SHORT
 
     def run(repeats=4, **over):
-        return ensemble(SelfAttention(), Uniform(5, 3), over=over, repeats=repeats, **options).mean_cosine.values
+        return ensemble(
+            SelfAttention(), Uniform(5, 3), over=over, repeats=repeats, **options
+        ).mean_cosine.values
 
     base = run(beta=[1.0, 2.0])
     assert np.allclose(run(beta=[1.0, 2.0, 3.0])[:2], base, atol=1e-6)
@@ -222,15 +315,26 @@ def test_keys_belong_to_seed_cell_and_repeat():
 
 
 def test_repeats_are_independent():
-    """E <x_i, x_j> = 0 and E <x_i, x_j>^2 = 1/d at time zero, and the mean over repeats shrinks as it should."""
-    options = {"t": 0.1, "frames": 2, "solver": Layer(h=0.1), "observe": [MeanCosine()], "keep": True}
-    result = ensemble(SelfAttention(), Uniform(2, 3), repeats=4000, **options).mean_cosine.values[:, 0]
+    """E <x_i, x_j> = 0 and E <x_i, x_j>^2 = 1/d at time zero, and the mean over repeats shrinks as
+    it should.
+    """
+    options = {
+        "t": 0.1,
+        "frames": 2,
+        "solver": Layer(h=0.1),
+        "observe": [MeanCosine()],
+        "keep": True,
+    }
+    result = ensemble(SelfAttention(), Uniform(2, 3), repeats=4000, **options).mean_cosine.values[
+        :, 0
+    ]
     assert abs(result.mean()) < 4 * (1 / 3 / 4000) ** 0.5
     assert abs((result**2).mean() - 1 / 3) < 0.02
     assert abs(np.corrcoef(result[:-1], result[1:])[0, 1]) < 4 / 4000**0.5
 
 
-# ------------------------------------------------------------------------------------------------------------ statistics
+# --------------------------------------------------------------------------------------------------
+# statistics
 
 
 def test_statistics_are_those_of_the_repeats():
@@ -250,7 +354,9 @@ def test_statistics_are_those_of_the_repeats():
         values = kept[name].astype(float)
         assert gap(values.mean("repeat"), summed[name]) < 1e-6
         assert gap(values.std("repeat", ddof=1) / 3, summed[name + "_error"]) < 1e-6
-    sorted_ = np.sort(kept.mean_cosine.values, axis=1)  # of nine values these are the third, the fifth and the last
+    sorted_ = np.sort(
+        kept.mean_cosine.values, axis=1
+    )  # of nine values these are the third, the fifth and the last
     assert np.abs(sorted_[:, [2, 4, 8]] - summed.mean_cosine_quantile.values).max() < 1e-6
 
 
@@ -259,14 +365,26 @@ def test_one_repeat_has_no_error_bar():
     assert np.isfinite(result.mean_cosine).all() and np.isnan(result.mean_cosine_error).all()
 
 
-# ---------------------------------------------------------------------------------------------------------------- sweeps
+# --------------------------------------------------------------------------------------------------
+# sweeps
 
 
 def test_sweeps_over_shapes():
-    """<x_i, x_j>^2 has mean 1/d, and the mean cosine of n tokens spreads like 1/n: the axes are not mixed up."""
+    """<x_i, x_j>^2 has mean 1/d, and the mean cosine of n tokens spreads like 1/n: the axes are not
+    mixed up.
+    """
     over = {"n": [3, 12], "beta": [1.0, 2.0, 3.0], "d": [2, 8]}
-    result = ensemble(SelfAttention(), Uniform(), over=over, repeats=200, t=0.1, frames=2, solver=Layer(h=0.1),
-                      observe=[MeanCosine()], engine="batch")  # fmt: skip
+    result = ensemble(
+        SelfAttention(),
+        Uniform(),
+        over=over,
+        repeats=200,
+        t=0.1,
+        frames=2,
+        solver=Layer(h=0.1),
+        observe=[MeanCosine()],
+        engine="batch",
+    )
     assert result.mean_cosine.dims == ("n", "beta", "d", "time")
     assert result.n.values.tolist() == [3, 12] and result.d.values.tolist() == [2, 8]
     spread = result.mean_cosine_error.isel(time=0).mean("beta") * 200**0.5
@@ -277,7 +395,9 @@ def test_sweeps_over_shapes():
 @pytest.mark.parametrize("name", ["step", "h", "solver.h"])
 def test_a_sweep_over_the_step_is_runs_with_other_steps(name):
     options = {"repeats": 1, "t": 2.0, "frames": 3, "observe": [MeanCosine()]}
-    result = ensemble(SelfAttention(4.0), given(), over={name: [0.1, 0.5]}, solver=Layer(), **options).mean_cosine
+    result = ensemble(
+        SelfAttention(4.0), given(), over={name: [0.1, 0.5]}, solver=Layer(), **options
+    ).mean_cosine
     assert result.dims == (name, "time") and result.time.values.tolist() == [0, 1, 2]
     for k, h in enumerate((0.1, 0.5)):
         single = ensemble(SelfAttention(4.0), given(), solver=Layer(h=h), **options).mean_cosine
@@ -287,8 +407,15 @@ def test_a_sweep_over_the_step_is_runs_with_other_steps(name):
 
 def test_a_sweep_over_a_threshold_counts_the_same_tokens():
     deltas = [0.01, 0.5, 1.99]
-    result = ensemble(SelfAttention(), given(), over={"observe.1.delta": deltas}, repeats=1, keep=True,
-                      observe=[InnerProducts(), PairDensity()], **SHORT)  # fmt: skip
+    result = ensemble(
+        SelfAttention(),
+        given(),
+        over={"observe.1.delta": deltas},
+        repeats=1,
+        keep=True,
+        observe=[InnerProducts(), PairDensity()],
+        **SHORT,
+    )
     for k, delta in enumerate(deltas):
         G = result.inner_products.values[k, 0]
         pairs = (G[:, *np.triu_indices(5, 1)] >= 1 - delta).mean(axis=-1)
@@ -310,25 +437,45 @@ def test_a_sweep_reaches_nested_parameters_whole_numbers_and_switches():
     noisy = Noisy(SelfAttention(), kappa=1e30)
     options = {"repeats": 1, "t": 1.0, "frames": 2, "observe": [MeanCosine()]}
     nested = ensemble(
-        noisy, given(), over={"dynamics.base.beta": [0.0, 5.0]}, solver=EulerMaruyama(h=0.1), **options
+        noisy,
+        given(),
+        over={"dynamics.base.beta": [0.0, 5.0]},
+        solver=EulerMaruyama(h=0.1),
+        **options,
     ).mean_cosine
-    bare = ensemble(noisy, given(), over={"beta": [0.0, 5.0]}, solver=EulerMaruyama(h=0.1), **options).mean_cosine
+    bare = ensemble(
+        noisy, given(), over={"beta": [0.0, 5.0]}, solver=EulerMaruyama(h=0.1), **options
+    ).mean_cosine
     assert np.array_equal(nested.values, bare.values) and nested.dims[0] == "dynamics.base.beta"
-    single = ensemble(Noisy(SelfAttention(5.0), kappa=1e30), given(), solver=EulerMaruyama(h=0.1), **options).mean_cosine
+    single = ensemble(
+        Noisy(SelfAttention(5.0), kappa=1e30), given(), solver=EulerMaruyama(h=0.1), **options
+    ).mean_cosine
     assert np.abs(nested.values[1] - single.values).max() < 1e-6 < np.ptp(nested.values[:, -1])
-    signs = ensemble(SelfAttention(), given(), over={"repulsive": [True, False]}, solver=Layer(h=0.1), **options).mean_cosine
+    signs = ensemble(
+        SelfAttention(), given(), over={"repulsive": [True, False]}, solver=Layer(h=0.1), **options
+    ).mean_cosine
     assert signs.values[0, -1] < signs.values[0, 0] < signs.values[1, -1]
-    rounds = ensemble(Sinkhorn(2.0), given(), over={"rounds": [1, 60]}, solver=Layer(h=0.1), **options).mean_cosine
+    rounds = ensemble(
+        Sinkhorn(2.0), given(), over={"rounds": [1, 60]}, solver=Layer(h=0.1), **options
+    ).mean_cosine
     assert np.ptp(rounds.values[:, -1]) > 1e-4
 
 
 def test_the_energy_of_a_sweep_takes_the_beta_of_each_cell():
-    result = ensemble(SelfAttention(), Given(np.eye(2)), over={"beta": [1.0, 3.0]}, repeats=1, observe=[Energy()], **SHORT)
+    result = ensemble(
+        SelfAttention(),
+        Given(np.eye(2)),
+        over={"beta": [1.0, 3.0]},
+        repeats=1,
+        observe=[Energy()],
+        **SHORT,
+    )
     expected = [(np.exp(beta) + 1) / (4 * beta) for beta in (1.0, 3.0)]  # two orthogonal tokens
     assert np.abs(result.energy.values[:, 0] - expected).max() < 1e-5
 
 
-# ----------------------------------------------------------------------------------------------------- interrupt and resume
+# --------------------------------------------------------------------------------------------------
+# interrupt and resume
 
 
 def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
@@ -355,26 +502,40 @@ def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
     assert store.exists()
     again = []
     resumed = ensemble(
-        SelfAttention(), Uniform(5, 3), store=str(store), progress=lambda done, total: again.append(done), **options
+        SelfAttention(),
+        Uniform(5, 3),
+        store=str(store),
+        progress=lambda done, total: again.append(done),
+        **options,
     )
-    assert again[0] == 100 and again == sorted(again) and again[-1] == 200  # the first two cells at once, from the file
+    assert (
+        again[0] == 100 and again == sorted(again) and again[-1] == 200
+    )  # the first two cells at once, from the file
     assert not store.exists() and list(tmp_path.iterdir()) == []
     whole = ensemble(SelfAttention(), Uniform(5, 3), **options)
     for name in whole.data_vars:
         assert np.array_equal(resumed[name], whole[name])
 
 
-# ---------------------------------------------------------------------------------------------------------------- errors
+# --------------------------------------------------------------------------------------------------
+# errors
 
 REFUSED = {
     "solver must be one of fixed step": {"solver": Adaptive()},
-    "solver must be one that takes noise": {"dynamics": Noisy(SelfAttention(), kappa=1.0), "solver": RK4(h=0.1)},
+    "solver must be one that takes noise": {
+        "dynamics": Noisy(SelfAttention(), kappa=1.0),
+        "solver": RK4(h=0.1),
+    },
     "engine must be one of auto, batch, resident, lanes": {"engine": "gpu"},
-    "serves dynamics on the sphere, not PureAttention; use engine='batch'": {"dynamics": PureAttention(), "engine": "resident"},
+    "serves dynamics on the sphere, not PureAttention; use engine='batch'": {
+        "dynamics": PureAttention(),
+        "engine": "resident",
+    },
     "observables of different names": {"observe": [PairDensity(), PairDensity(delta=0.1)]},
     "at least one observable": {"observe": []},
     "could be more than one parameter; write 'observe.0.delta' or 'observe.1.delta'": {
-        "over": {"delta": [0.1]}, "observe": [PairDensity(), ClusterCount()],
+        "over": {"delta": [0.1]},
+        "observe": [PairDensity(), ClusterCount()],
     },
     "no parameter 'gamma'; there are .*beta, .*repulsive": {"over": {"gamma": [1.0]}},
     "no parameter 'dynamics.gamma'; begin with": {"over": {"dynamics.gamma": [1.0]}},
@@ -393,7 +554,7 @@ REFUSED = {
     "repeats must be 1 or more": {"repeats": 0},
     "quantiles must be between 0 and 1": {"quantiles": [2.0]},
     "dtype must be": {"dtype": "float16"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("message", REFUSED)
@@ -404,17 +565,33 @@ def test_mistakes_are_told_in_one_line(message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("observe", [PairDensity(), ClusterCount(), MeanCosine(), Energy(beta=200.0)], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "observe",
+    [PairDensity(), ClusterCount(), MeanCosine(), Energy(beta=200.0)],
+    ids=lambda one: one.name,
+)
 def test_lost_numbers_are_an_error_and_not_a_zero(observe):
-    """e^200 is not finite in single precision; a count of NaNs would look like one of tokens that never met."""
+    """e^200 is not finite in single precision.
+
+    A count of NaNs would look like one of tokens that never met.
+    """
     with pytest.raises(SimulationError, match="not finite in float32"):
-        ensemble(Unnormalised(beta=200.0), given(), repeats=1, observe=[observe], engine="batch", **SHORT)
+        ensemble(
+            Unnormalised(beta=200.0), given(), repeats=1, observe=[observe], engine="batch", **SHORT
+        )
 
 
 def test_the_recipe_says_what_ran():
-    result = ensemble(SelfAttention(), given(), over={"beta": [1.0]}, repeats=2, seed=5, engine="batch", **SHORT)
+    result = ensemble(
+        SelfAttention(), given(), over={"beta": [1.0]}, repeats=2, seed=5, engine="batch", **SHORT
+    )
     recipe = json.loads(result.attrs["recipe"])
     assert recipe["verb"] == "ensemble" and recipe["seed"] == 5 and recipe["repeats"] == 2
-    assert result.attrs["engine"] == "batch: asked for" and result.attrs["convention"] == "layer map"
+    assert (
+        result.attrs["engine"] == "batch: asked for" and result.attrs["convention"] == "layer map"
+    )
     automatic = ensemble(SelfAttention(), given(), repeats=2, observe=[MeanCosine()], **SHORT)
-    assert automatic.attrs["engine"].startswith("batch: ") and "pair density only" in automatic.attrs["engine"]
+    assert (
+        automatic.attrs["engine"].startswith("batch: ")
+        and "pair density only" in automatic.attrs["engine"]
+    )

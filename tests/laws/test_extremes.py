@@ -1,4 +1,7 @@
-"""Edges: huge beta, one token, antipodes, coincidences, high dimension. A right answer or a clear error, never NaN."""
+"""Edges: huge beta, one token, antipodes, coincidences, high dimension.
+
+A right answer or a clear error, never NaN.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,11 @@ from tokenflock.dynamics import Clock, SelfAttention, Unnormalised
 from tokenflock.observables import Energy
 from tokenflock.starts import Given, Uniform
 
-sharp = [(name, law) for name, law in zip(NAMES, LAWS) if hasattr(law, "beta") and not hasattr(law, "clock")]
+sharp = [
+    (name, law)
+    for name, law in zip(NAMES, LAWS)
+    if hasattr(law, "beta") and not hasattr(law, "clock")
+]
 bounded = [(name, law) for name, law in sharp if type(law).__name__ not in ("CausalBias",)]
 
 
@@ -37,16 +44,23 @@ def test_unnormalised_attention_at_beta_ten_thousand_needs_the_peak_clock():
 
 
 def test_log_energy_never_overflows():
-    run = flock.simulate(SelfAttention(beta=1e4), Uniform(n=8, d=2), t=1.0, frames=3, observe=[Energy(log=True)])
+    run = flock.simulate(
+        SelfAttention(beta=1e4), Uniform(n=8, d=2), t=1.0, frames=3, observe=[Energy(log=True)]
+    )
     assert np.isfinite(run.log_energy).all()
     n = 8
     alone = 1e4 - np.log(2e4) - np.log(n)  # tokens far apart: only the diagonal counts
-    assert float(run.log_energy[0]) == pytest.approx(alone, abs=1e-6) or float(run.log_energy[0]) > alone
+    assert (
+        float(run.log_energy[0]) == pytest.approx(alone, abs=1e-6)
+        or float(run.log_energy[0]) > alone
+    )
 
 
 def test_an_antipodal_pair_rests_for_every_beta():
     for beta in (0.0, 1.0, 30.0):
-        run = flock.simulate(SelfAttention(beta=beta), Given([[1.0, 0.0], [-1.0, 0.0]]), t=5.0, frames=3)
+        run = flock.simulate(
+            SelfAttention(beta=beta), Given([[1.0, 0.0], [-1.0, 0.0]]), t=5.0, frames=3
+        )
         assert np.array_equal(run.x[-1], run.x[0])
 
 
@@ -64,7 +78,9 @@ def test_tokens_that_coincide_stay_together():
 
 def test_weight_zero_is_absence():
     x = np.random.default_rng(0).normal(size=(6, 3))
-    with_ghosts = flock.simulate(SelfAttention(beta=3.0), Given(x, w=[1, 1, 1, 1, 0, 0]), t=5.0, frames=5)
+    with_ghosts = flock.simulate(
+        SelfAttention(beta=3.0), Given(x, w=[1, 1, 1, 1, 0, 0]), t=5.0, frames=5
+    )
     alone = flock.simulate(SelfAttention(beta=3.0), Given(x[:4]), t=5.0, frames=5)
     assert np.abs(with_ghosts.x[:, :4] - alone.x.values).max() < 1e-8
 
@@ -84,7 +100,9 @@ def test_a_heavy_token_is_a_cluster():
 
 def test_blowing_up_is_an_error_that_names_the_remedy():
     with pytest.raises(flock.SimulationError, match="float64"):
-        flock.simulate(Unnormalised(beta=200.0), Uniform(n=8, d=2), t=1.0, dtype="float32", solver=_layer())
+        flock.simulate(
+            Unnormalised(beta=200.0), Uniform(n=8, d=2), t=1.0, dtype="float32", solver=_layer()
+        )
 
 
 def _layer():

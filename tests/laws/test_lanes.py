@@ -1,4 +1,6 @@
-"""The compiled loop of the engine `lanes` obeys the one equation: it agrees with `batch`, and says what it cannot do."""
+"""The compiled loop of the engine `lanes` obeys the one equation: it agrees with `batch`, and says
+what it cannot do.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,18 @@ LAWS = {
 }
 
 
-def job(law, n, paths=(), w=None, settle=True, delta=0.3, solver=None, observe=None, dtype="float32", steps=STEPS):
+def job(
+    law,
+    n,
+    paths=(),
+    w=None,
+    settle=True,
+    delta=0.3,
+    solver=None,
+    observe=None,
+    dtype="float32",
+    steps=STEPS,
+):
     w = np.full(n, 1.0) if w is None else w
     parts = law, solver or Layer(h=0.1), observe or (PairDensity(delta=delta),)
     with precision(dtype):
@@ -38,16 +51,22 @@ def job(law, n, paths=(), w=None, settle=True, delta=0.3, solver=None, observe=N
 
 
 def tokens(n, d, seed=0):
-    """Each system gathered about a direction of its own, some more than others: pairs meet at all times."""
+    """Each system gathered about a direction of its own, some more than others: pairs meet at all
+    times.
+    """
     random = np.random.default_rng(seed)
-    x = random.normal(size=(SYSTEMS, 1, d)) + random.uniform(0.3, 3, size=(SYSTEMS, 1, 1)) * random.normal(size=(SYSTEMS, n, d))
+    x = random.normal(size=(SYSTEMS, 1, d)) + random.uniform(
+        0.3, 3, size=(SYSTEMS, 1, 1)
+    ) * random.normal(size=(SYSTEMS, n, d))
     return (x / np.linalg.norm(x, axis=-1, keepdims=True)).astype(np.float32)
 
 
 def both(work, x, swept=()):
     swept = [np.asarray(one, np.float32) for one in swept]
     with precision("float32"):
-        theirs = batch.run(work, x, jax.random.split(jax.random.key(0), len(x)), swept)["pair_density"]
+        theirs = batch.run(work, x, jax.random.split(jax.random.key(0), len(x)), swept)[
+            "pair_density"
+        ]
     return lanes.run(work, x, swept)["pair_density"], theirs
 
 
@@ -55,7 +74,9 @@ def check(ours, theirs):
     assert ours.shape == theirs.shape and np.isfinite(ours).all()
     assert np.ptp(theirs) > 0.1, "nothing to compare"
     assert np.abs(ours[:, 0] - theirs[:, 0]).max() < 1e-6
-    assert np.abs(ours - theirs).mean() < 2e-3  # a pair on the verge may be counted a frame early or late
+    assert (
+        np.abs(ours - theirs).mean() < 2e-3
+    )  # a pair on the verge may be counted a frame early or late
     assert np.mean(np.abs(ours - theirs) < 1e-5) > 0.95
 
 
@@ -75,7 +96,11 @@ def test_it_agrees_with_unequal_weights(law):
 @pytest.mark.parametrize("law", [LAWS["SA"], LAWS["peak"]], ids=["SA", "peak"])
 def test_every_lane_has_its_own_numbers(law):
     random = np.random.default_rng(2)
-    delta, beta, h = random.uniform(0.01, 0.3, SYSTEMS), random.uniform(0, 3, SYSTEMS), random.uniform(0.01, 1, SYSTEMS)
+    delta, beta, h = (
+        random.uniform(0.01, 0.3, SYSTEMS),
+        random.uniform(0, 3, SYSTEMS),
+        random.uniform(0.01, 1, SYSTEMS),
+    )
     check(*both(job(law, 7, (DELTA, BETA, H), settle=False), tokens(7, 3), [delta, beta, h]))
 
 
@@ -83,7 +108,9 @@ def test_neighbours_do_not_matter():
     work, x, beta = job(SelfAttention(), 7, (BETA,)), tokens(7, 3), np.linspace(0, 9, SYSTEMS)
     whole = lanes.run(work, x, [beta])["pair_density"]
     for k in (0, 16, 36):
-        assert np.array_equal(lanes.run(work, x[k : k + 1], [beta[k : k + 1]])["pair_density"][0], whole[k])
+        assert np.array_equal(
+            lanes.run(work, x[k : k + 1], [beta[k : k + 1]])["pair_density"][0], whole[k]
+        )
 
 
 def test_one_token_that_counts_is_one_cluster():
@@ -112,13 +139,18 @@ def test_the_exponential_is_right_to_rounding():
     assert np.abs(y / true - 1).max() < 3e-7
     edge = np.array([[-1e6, -127, 0, 128, 1e6, *[0] * (LANES - 5)]], np.float32)
     powers(edge)
-    assert np.array_equal(edge[0, :5], np.array([2.0**-126, 2.0**-126, 1, np.inf, np.inf], np.float32))
+    assert np.array_equal(
+        edge[0, :5], np.array([2.0**-126, 2.0**-126, 1, np.inf, np.inf], np.float32)
+    )
 
 
 def test_settling_changes_nothing():
     x, law = tokens(7, 3), SelfAttention(beta=1.0)
     steps = np.arange(0, 201, 10)
-    early, late = (lanes.run(job(law, 7, settle=settle, steps=steps), x, [])["pair_density"] for settle in (True, False))
+    early, late = (
+        lanes.run(job(law, 7, settle=settle, steps=steps), x, [])["pair_density"]
+        for settle in (True, False)
+    )
     assert (early[:, -1] == 1).all() and early[:, 0].min() < 1
     assert np.array_equal(early, late)
 
@@ -126,7 +158,9 @@ def test_settling_changes_nothing():
 def test_overflow_is_seen():
     """The caller makes an error of what is not finite."""
     for beta in (60.0, 200.0):
-        assert not np.isfinite(lanes.run(job(Unnormalised(beta=beta), 8), tokens(8, 3), [])["pair_density"]).all()
+        assert not np.isfinite(
+            lanes.run(job(Unnormalised(beta=beta), 8), tokens(8, 3), [])["pair_density"]
+        ).all()
 
 
 def test_refusals_are_sentences():
@@ -148,8 +182,11 @@ def test_refusals_are_sentences():
 def test_a_second_process_compiles_nothing():
     lanes.run(job(SelfAttention(), 7), tokens(7, 3), [])
     code = (
-        "import numpy as np; from tests.laws.test_lanes import *; lanes.run(job(SelfAttention(), 7), tokens(7, 3), []);"
-        "from tokenflock.engines._lane_loop import loop; print(sum(loop.stats.cache_hits.values()), loop.stats.cache_misses)"
+        "import numpy as np; from tests.laws.test_lanes import *; lanes.run(job(SelfAttention(),"
+        " 7), tokens(7, 3), []);from tokenflock.engines._lane_loop import loop;"
+        " print(sum(loop.stats.cache_hits.values()), loop.stats.cache_misses)"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == "1 Counter()"

@@ -26,13 +26,21 @@ from tokenflock.starts import Given, Uniform
 D, DRAWS = 6, 4000
 LAWS = {"entries": GaussianEntries(), "ginibre": Ginibre(), "goe": GOE(), "wigner": Wigner()}
 SYMMETRIC = {"entries": False, "ginibre": False, "goe": True, "wigner": True}
-DIAGONAL = {"entries": 1.0, "ginibre": 1.0, "goe": 2.0, "wigner": 1.0}  # variance; 1 off the diagonal
+DIAGONAL = {
+    "entries": 1.0,
+    "ginibre": 1.0,
+    "goe": 2.0,
+    "wigner": 1.0,
+}  # variance; 1 off the diagonal
 
 
 @cache
 def drawn(law, count=DRAWS, d=D):
     with precision("float32"):
-        return np.asarray(jax.vmap(lambda key: law.draw(key, d))(jax.random.split(jax.random.key(1), count)), np.float64)
+        return np.asarray(
+            jax.vmap(lambda key: law.draw(key, d))(jax.random.split(jax.random.key(1), count)),
+            np.float64,
+        )
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -43,26 +51,36 @@ def test_second_moments_and_symmetry(name):
     error = np.sqrt((B**4).mean(0) - (B**2).mean(0) ** 2) / DRAWS**0.5
     assert np.abs(B.mean(0) / np.sqrt(variance) * DRAWS**0.5).max() < 4.5
     assert (np.abs((B**2).mean(0) - variance) < 5 * error).all()
-    assert abs((B[:, 0, 1] * B[:, 2, 3]).mean()) < 5 / DRAWS**0.5  # entries of different pairs are uncorrelated
+    assert (
+        abs((B[:, 0, 1] * B[:, 2, 3]).mean()) < 5 / DRAWS**0.5
+    )  # entries of different pairs are uncorrelated
     mirror = (B[:, 0, 1] * B[:, 1, 0]).mean()
     assert abs(mirror - SYMMETRIC[name]) < 0.1
 
 
 def test_a_product_of_gaussians_has_heavier_tails_than_a_gaussian():
     """Ginibre is G_1 G_2 / sqrt(d): its entries have kurtosis 3 + 6/d."""
-    kurtosis = [(B**4).mean() / (B**2).mean() ** 2 for B in (drawn(Ginibre()), drawn(GaussianEntries()))]
+    kurtosis = [
+        (B**4).mean() / (B**2).mean() ** 2 for B in (drawn(Ginibre()), drawn(GaussianEntries()))
+    ]
     assert abs(kurtosis[0] - (3 + 6 / D)) < 0.15
     assert abs(kurtosis[1] - 3) < 0.05
 
 
 def test_goe_is_blind_to_rotations_and_wigner_is_not():
-    """Rotate by 45 degrees: the new diagonal entry (B_11 + B_22)/2 + B_12 has variance 2 for GOE, 3/2 for Wigner."""
-    found = [((B[:, 0, 0] + B[:, 1, 1]) / 2 + B[:, 0, 1]).var() for B in (drawn(GOE()), drawn(Wigner()))]
+    """Rotate by 45 degrees: the new diagonal entry (B_11 + B_22)/2 + B_12 has variance 2 for GOE,
+    3/2 for Wigner.
+    """
+    found = [
+        ((B[:, 0, 0] + B[:, 1, 1]) / 2 + B[:, 0, 1]).var() for B in (drawn(GOE()), drawn(Wigner()))
+    ]
     assert abs(found[0] - 2.0) < 0.2 and abs(found[1] - 1.5) < 0.15
 
 
 def test_as_a_value_matrix_it_is_of_order_one():
-    """Spectral norms of B / scale at large d: 2 for a symmetric matrix (semicircle), sqrt(27/4) for G_1 G_2 / d."""
+    """Spectral norms of B / scale at large d: 2 for a symmetric matrix (semicircle), sqrt(27/4) for
+    G_1 G_2 / d.
+    """
     for law, norm in ((GOE(), 2.0), (Ginibre(), 6.75**0.5)):
         found = np.linalg.norm(drawn(law, 4, 128) / law.value_scale(128), 2, axis=(1, 2))
         assert np.abs(found - norm).max() < 0.15 * norm
@@ -70,7 +88,10 @@ def test_as_a_value_matrix_it_is_of_order_one():
 
 def pairs(law, d=5, layers=3):
     with precision("float32"):
-        return [None if one is None else np.asarray(one) for one in law.draw(jax.random.key(3), d, layers)]
+        return [
+            None if one is None else np.asarray(one)
+            for one in law.draw(jax.random.key(3), d, layers)
+        ]
 
 
 def test_values():
@@ -81,7 +102,9 @@ def test_values():
     assert (np.linalg.eigvalsh(V) > -1e-5).all() and np.linalg.eigvalsh(V).max() > 1
     assert abs(np.corrcoef(B.ravel(), V.ravel())[0, 1]) < 0.5
     with precision("float32"):
-        traces = jax.vmap(lambda key: jnp.trace(RandomMatrices(value=Value.WISHART).draw(key, 5, 1)[1][0]))
+        traces = jax.vmap(
+            lambda key: jnp.trace(RandomMatrices(value=Value.WISHART).draw(key, 5, 1)[1][0])
+        )
         assert (
             abs(float(traces(jax.random.split(jax.random.key(0), 2000)).mean()) / 5**1.5 - 1) < 0.02
         )  # E G G^T / sqrt(d) = sqrt(d) I
@@ -136,37 +159,65 @@ def test_systems_share_matrices_as_they_say(per):
         assert np.array_equal(same, SAME[per])
 
 
-@pytest.mark.parametrize(("per", "shared"), [(Per.SYSTEM, (False, False)), (Per.CELL, (True, False)), (Per.RUN, (True, True))],
-                         ids=["system", "cell", "run"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("per", "shared"),
+    [(Per.SYSTEM, (False, False)), (Per.CELL, (True, False)), (Per.RUN, (True, True))],
+    ids=["system", "cell", "run"],
+)
 def test_an_ensemble_shares_matrices_as_it_says(per, shared):
     """From one start, only matrices can tell systems apart."""
     start = Given(np.random.default_rng(0).normal(size=(4, 3)))
     result = ensemble(
-        Attention(beta=1.0), start, over={"dynamics.beta": [2.0, 2.0]}, matrices=RandomMatrices(per=per), repeats=2,
-        t=1, frames=2, solver=Layer(h=0.1), observe=[MeanCosine()], keep=True,
-    )  # fmt: skip
+        Attention(beta=1.0),
+        start,
+        over={"dynamics.beta": [2.0, 2.0]},
+        matrices=RandomMatrices(per=per),
+        repeats=2,
+        t=1,
+        frames=2,
+        solver=Layer(h=0.1),
+        observe=[MeanCosine()],
+        keep=True,
+    )
     (a, b), (c, _) = result.mean_cosine.values[..., -1]
     assert (abs(a - b) < 1e-6, abs(a - c) < 1e-6) == shared
 
 
 def test_one_system_of_an_ensemble_is_a_simulation_with_its_matrices():
-    """Drawn anew each period, in the order in which the ensemble draws them, up to the last time (which `times` says)."""
+    """Drawn anew each period, in the order in which the ensemble draws them, up to the last time
+    (which `times` says).
+    """
     law = RandomMatrices(Ginibre(), Value.WISHART, period=0.5)
     start = Given(np.random.default_rng(0).normal(size=(5, 3)), w=[1, 2, 3, 4, 5])
-    options = {"t": 1.0, "times": [0.0, 0.5, 1.0, 1.5, 2.0], "solver": Layer(h=0.1), "observe": [MeanCosine()]}
+    options = {
+        "t": 1.0,
+        "times": [0.0, 0.5, 1.0, 1.5, 2.0],
+        "solver": Layer(h=0.1),
+        "observe": [MeanCosine()],
+    }
     with precision("float32"):
-        B, V = Systems(Attention(), start, law, 7, "float32", 2.0, True).matrices_of(np.array([[0, 0]]))
+        B, V = Systems(Attention(), start, law, 7, "float32", 2.0, True).matrices_of(
+            np.array([[0, 0]])
+        )
     assert B.shape == (1, 4, 3, 3)
     Q = np.swapaxes(np.asarray(B[0], float), 1, 2)
     ours = ensemble(Attention(beta=2.0), start, matrices=law, repeats=1, seed=7, **options)
-    theirs = flock.simulate(Attention(2.0, Q=Switching(Q, 0.5), V=Switching(np.asarray(V[0], float), 0.5)), start, **options)
+    theirs = flock.simulate(
+        Attention(2.0, Q=Switching(Q, 0.5), V=Switching(np.asarray(V[0], float), 0.5)),
+        start,
+        **options,
+    )
     assert np.abs(ours.mean_cosine.values - theirs.mean_cosine.values).max() < 1e-5
     frozen = flock.simulate(Attention(2.0, Q=Q[0], V=np.asarray(V[0, 0], float)), start, **options)
-    assert np.abs(ours.mean_cosine.values - frozen.mean_cosine.values).max() > 1e-3  # redrawing matters
+    assert (
+        np.abs(ours.mean_cosine.values - frozen.mean_cosine.values).max() > 1e-3
+    )  # redrawing matters
 
 
 def test_random_matrices_are_for_attention():
-    with pytest.raises(UserError, match="dynamics must be Attention, to take random matrices, got SelfAttention"):
+    with pytest.raises(
+        UserError, match="dynamics must be Attention, to take random matrices, got SelfAttention"
+    ):
         ensemble(SelfAttention(), Uniform(4, 3), matrices=RandomMatrices(), t=1, frames=2)
     with pytest.raises(UserError, match="period must be positive"):
         RandomMatrices(period=0.0)
@@ -176,5 +227,7 @@ def test_random_matrices_are_for_attention():
 def test_only_the_identity_settles(value):
     """Consensus is not for ever under a general V."""
     options = {"repeats": 1, "t": 0.2, "frames": 2, "solver": Layer(h=0.1)}
-    result = ensemble(Attention(), Given(np.eye(3)), matrices=RandomMatrices(value=value), **options)
+    result = ensemble(
+        Attention(), Given(np.eye(3)), matrices=RandomMatrices(value=value), **options
+    )
     assert json.loads(result.attrs["recipe"])["chosen"]["settling"] == (value is Value.IDENTITY)

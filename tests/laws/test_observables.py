@@ -66,7 +66,9 @@ def test_tokens_of_weight_zero_do_not_count(one):
     x, w = tokens()
     strangers, _ = tokens(3, seed=7)
     value = np.asarray(one.measure(x, w))
-    padded = np.asarray(one.measure(jnp.concatenate([x, strangers]), jnp.concatenate([w, jnp.zeros(3)])))
+    padded = np.asarray(
+        one.measure(jnp.concatenate([x, strangers]), jnp.concatenate([w, jnp.zeros(3)]))
+    )
     inside = tuple(slice(0, 6) if dim in ("particle", "other") else slice(None) for dim in one.dims)
     assert np.allclose(padded[inside], value, atol=1e-12)
 
@@ -82,13 +84,20 @@ def test_rotations_do_not_matter(one):
 
 @every_observable
 def test_a_result_holds_it_under_its_name_with_its_dims(one, run, monkeypatch):
-    """Frame by frame what `measure` gives, though frames go in chunks, cosines are shared, and some know a quicker way."""
+    """Frame by frame what `measure` gives, though frames go in chunks, cosines are shared, and some
+    know a quicker way.
+    """
     monkeypatch.setattr(measuring, "ENTRIES", 4 * run.sizes["particle"] ** 2)
     measured = flock.measure(run, [MeanCosine(), one])[one.name]
     assert measured.dims == ("time", *one.dims) and measured.attrs["long_name"]
-    bound, w = one.bind(measuring.dynamics_of(run)), jnp.full(run.sizes["particle"], 1 / run.sizes["particle"])
+    bound, w = (
+        one.bind(measuring.dynamics_of(run)),
+        jnp.full(run.sizes["particle"], 1 / run.sizes["particle"]),
+    )
     for k in (0, 4, -1):
-        assert np.allclose(measured[k], bound.measure(jnp.asarray(run.x.values[k]), w), rtol=1e-9, atol=1e-9)
+        assert np.allclose(
+            measured[k], bound.measure(jnp.asarray(run.x.values[k]), w), rtol=1e-9, atol=1e-9
+        )
 
 
 def test_a_lost_frame_is_nan_and_the_others_are_not(run):
@@ -116,13 +125,18 @@ def test_values_at_consensus():
     x, w = jnp.tile(jnp.array([[0.6, 0.8]]), (4, 1)), jnp.full(4, 0.25)
     beta = 3.0
     known = {
-        Convention.PAPER: np.exp(beta) / (2 * beta), Convention.SUM: 16 * np.exp(beta) / (2 * beta),
-        Convention.METASTABLE: 1 / (2 * beta), Convention.STAIRCASE: 1.0, Convention.BURGER: np.exp(beta),
+        Convention.PAPER: np.exp(beta) / (2 * beta),
+        Convention.SUM: 16 * np.exp(beta) / (2 * beta),
+        Convention.METASTABLE: 1 / (2 * beta),
+        Convention.STAIRCASE: 1.0,
+        Convention.BURGER: np.exp(beta),
         Convention.NORMALISATION: -16 * np.exp(beta),
-    }  # fmt: skip
+    }
     for convention, value in known.items():
         assert float(Energy(beta, convention).measure(x, w)) == pytest.approx(value, rel=1e-13)
-        assert float(Energy(beta, convention, log=True).measure(x, w)) == pytest.approx(np.log(abs(value)), abs=1e-12)
+        assert float(Energy(beta, convention, log=True).measure(x, w)) == pytest.approx(
+            np.log(abs(value)), abs=1e-12
+        )
     ones = [PairDensity(), MeanCosine(), MinimumCosine(), OrderParameter(), EffectiveRank()]
     assert [float(one.measure(x, w)) for one in ones] == pytest.approx([1] * 5)
     assert [int(one.measure(x, w)) for one in (ClusterCount(), SpanDimension())] == [1, 1]
@@ -140,7 +154,7 @@ def test_values_for_orthonormal_tokens():
 
 
 def test_clusters_are_chains_and_do_not_depend_on_the_order_of_rows():
-    """A chain of tokens, each close to the next only: one cluster, in whatever order the rows come."""
+    """A chain of tokens, each close to the next only: one cluster, in any order of rows."""
     angles = np.arange(9) * 0.04
     x, w = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1), jnp.full(9, 1 / 9)
     for order in (np.arange(9), np.array([8, 0, 4, 2, 6, 1, 7, 3, 5])):
@@ -153,7 +167,9 @@ def test_histogram_counts_every_pair_once_and_leaves_the_diagonal_out():
     x, w = tokens(8, 2)
     shares = Histogram(bins=40).measure(x, w)
     assert float(shares.sum()) == pytest.approx(1)
-    assert float(Histogram(bins=40, diagonal=True).measure(jnp.eye(3), jnp.full(3, 1 / 3))[-1]) == pytest.approx(1 / 3)
+    assert float(
+        Histogram(bins=40, diagonal=True).measure(jnp.eye(3), jnp.full(3, 1 / 3))[-1]
+    ) == pytest.approx(1 / 3)
     assert float(Histogram(bins=40).measure(jnp.eye(3), jnp.full(3, 1 / 3))[-1]) == 0
 
 

@@ -36,7 +36,9 @@ def test_self_attention_commutes_with_permutations_and_rotations(seed, shape, be
         law = SelfAttention(beta=beta, repulsive=repulsive)
         order, U = random.permutation(shape[0]), ortho_group.rvs(shape[1], random_state=seed)
         v = law.velocity(0.0, x, w)
-        assert np.allclose(law.velocity(0.0, x[order] @ U.T, w[order]), (v @ U.T)[order], atol=1e-11 * (1 + beta))
+        assert np.allclose(
+            law.velocity(0.0, x[order] @ U.T, w[order]), (v @ U.T)[order], atol=1e-11 * (1 + beta)
+        )
 
 
 @given(seeds, st.sampled_from(SIZES), st.floats(0, 8))
@@ -52,7 +54,9 @@ def test_dissipation_is_the_metric_norm_of_the_velocity(seed, shape, beta):
         ):
             v = law.velocity(0.0, x, w)
             _, rate = jax.jvp(lambda x, law=law: law.energy(x, w), (x,), (v,))
-            expected = (1 if law.ascends else -1) * jnp.sum(law.metric(x, w) * jnp.sum(v * v, axis=-1))
+            expected = (1 if law.ascends else -1) * jnp.sum(
+                law.metric(x, w) * jnp.sum(v * v, axis=-1)
+            )
             scale = 1 + abs(float(law.energy(x, w)))
             assert abs(float(rate - expected)) <= 1e-8 * max(abs(float(expected)), scale * 1e-4)
 
@@ -81,9 +85,15 @@ def test_clusters_do_not_depend_on_the_order_of_tokens(seed, k, delta):
         angles[8:] = angles[:8] + random.normal(size=8) * 0.1 / k
         x = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=-1)
         w, order = jnp.full(16, 1 / 16), random.permutation(16)
-        assert int(ClusterCount(delta).measure(x, w)) == int(ClusterCount(delta).measure(x[order], w))
+        assert int(ClusterCount(delta).measure(x, w)) == int(
+            ClusterCount(delta).measure(x[order], w)
+        )
         # on the circle, components are arcs: the gaps wider than the threshold count them
-        gaps = np.diff(np.sort(np.concatenate([angles % (2 * np.pi), [np.min(angles % (2 * np.pi)) + 2 * np.pi]])))
+        gaps = np.diff(
+            np.sort(
+                np.concatenate([angles % (2 * np.pi), [np.min(angles % (2 * np.pi)) + 2 * np.pi]])
+            )
+        )
         wide = int(np.sum(np.cos(np.minimum(gaps, np.pi)) < 1 - delta))
         assert int(ClusterCount(delta).measure(x, w)) == max(wide, 1)
 

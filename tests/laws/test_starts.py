@@ -25,7 +25,9 @@ from tokenflock.starts import (
     VonMisesFisher,
 )
 
-STARTS = [entry.load()() for entry in entries("starts") if entry.name != "Given"] + [Given([[3.0, 4.0], [0.0, 1.0]])]
+STARTS = [entry.load()() for entry in entries("starts") if entry.name != "Given"] + [
+    Given([[3.0, 4.0], [0.0, 1.0]])
+]
 FREE = ("Box", "Gaussian", "Given", "Scaled")
 every_start = pytest.mark.parametrize("start", STARTS, ids=lambda start: type(start).__name__)
 
@@ -67,9 +69,15 @@ def test_uniform_tokens_have_mean_zero_and_isotropic_covariance():
     assert np.abs(x.T @ x / len(x) - np.eye(4) / 4).max() < 0.01
 
 
-@pytest.mark.parametrize(("n", "d"), [(4, 7), (4, 8), (5, 40)], ids=["drawn whole", "the least d in a frame", "in a frame"])
+@pytest.mark.parametrize(
+    ("n", "d"),
+    [(4, 7), (4, 8), (5, 40)],
+    ids=["drawn whole", "the least d in a frame", "in a frame"],
+)
 def test_inner_products_of_uniform_tokens_have_their_exact_law(n, d):
-    """The density of <x_i, x_j> is (1 - g^2)^((d-3)/2), so (1 + g)/2 is Beta((d-1)/2, (d-1)/2): mean 0, variance 1/d."""
+    """The density of <x_i, x_j> is (1 - g^2)^((d-3)/2), so (1 + g)/2 is Beta((d-1)/2, (d-1)/2):
+    mean 0, variance 1/d.
+    """
     from scipy.stats import beta, kstest
 
     x = many(Uniform(n=n, d=d), 4000)
@@ -80,12 +88,16 @@ def test_inner_products_of_uniform_tokens_have_their_exact_law(n, d):
     off = G[:, ~np.eye(n, dtype=bool)]
     assert abs(off.mean()) < 5 / np.sqrt(d * off.size / 2)
     assert abs(off.var() * d - 1) < 0.05
-    triple = G[:, 0, 1] * G[:, 1, 2] * G[:, 2, 0]  # not implied by the pairs: E = 1/d^2 for independent tokens
+    triple = (
+        G[:, 0, 1] * G[:, 1, 2] * G[:, 2, 0]
+    )  # not implied by the pairs: E = 1/d^2 for independent tokens
     assert abs(triple.mean() - d**-2) < 5 * triple.std() / np.sqrt(len(triple))
 
 
 def test_uniform_tokens_in_many_dimensions_point_everywhere():
-    """Each token alone is isotropic: E x = 0, E x x^T = I/d, and a coordinate has the law of an inner product."""
+    """Each token alone is isotropic: E x = 0, E x x^T = I/d, and a coordinate has the law of an
+    inner product.
+    """
     from scipy.stats import beta, kstest
 
     n, d = 3, 6
@@ -94,26 +106,43 @@ def test_uniform_tokens_in_many_dimensions_point_everywhere():
         assert np.abs(x[:, token].mean(axis=0)).max() < 5 / np.sqrt(d * len(x))
         assert np.abs(x[:, token].T @ x[:, token] / len(x) - np.eye(d) / d).max() < 0.012
         for axis in (0, d - 1):
-            assert kstest((1 + x[:, token, axis]) / 2, beta((d - 1) / 2, (d - 1) / 2).cdf).pvalue > 1e-3
+            assert (
+                kstest((1 + x[:, token, axis]) / 2, beta((d - 1) / 2, (d - 1) / 2).cdf).pvalue
+                > 1e-3
+            )
 
 
-@pytest.mark.parametrize("start", [Uniform(n=4, d=8), Uniform(n=32, d=512), Scaled(Uniform(n=3, d=9), radius=2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "start",
+    [Uniform(n=4, d=8), Uniform(n=32, d=512), Scaled(Uniform(n=3, d=9), radius=2.0)],
+    ids=repr,
+)
 def test_tokens_in_their_span_have_the_gram_matrix_of_the_tokens(start):
     key = jax.random.key(7)
     with precision("float32"):
         x, z = np.asarray(start.draw(key), float), np.asarray(start.in_span(key), float)
     assert start.spans and z.shape == (len(x), len(x))
-    assert np.abs(z @ z.T - x @ x.T).max() < 3e-6 and np.abs(x @ x.T - np.diag(np.diag(x @ x.T))).max() > 0.1
+    assert (
+        np.abs(z @ z.T - x @ x.T).max() < 3e-6
+        and np.abs(x @ x.T - np.diag(np.diag(x @ x.T))).max() > 0.1
+    )
 
 
 def test_starts_that_must_be_drawn_whole_say_so():
-    for start in (Uniform(n=4, d=7), Scaled(Uniform(n=4, d=7)), Cap(n=2, d=9), Given([[1.0, 0.0, 0.0]])):
+    for start in (
+        Uniform(n=4, d=7),
+        Scaled(Uniform(n=4, d=7)),
+        Cap(n=2, d=9),
+        Given([[1.0, 0.0, 0.0]]),
+    ):
         assert not start.spans
 
 
 @pytest.mark.parametrize(("d", "angle"), [(2, 1.0), (3, 0.5), (8, 1.2)])
 def test_cap_is_uniform_in_area(d, angle):
-    """Half the area of a cap lies within the angle a with F(a) = F(angle)/2, F the integral of sin^(d-2)."""
+    """Half the area of a cap lies within the angle a with F(a) = F(angle)/2, F the integral of
+    sin^(d-2).
+    """
     x = draw(Cap(n=20_000, d=d, angle=angle))
     found = np.arccos(np.clip(x[:, -1], -1, 1))
     assert found.max() <= angle + 1e-4
@@ -146,7 +175,9 @@ def test_hemisphere_clusters_sunflower_and_scale():
     grouped = draw(Clusters(n=30, d=3, k=3, spread=0.0))
     assert len(np.unique(np.round(grouped, 5), axis=0)) == 3
     assert np.abs(draw(Sunflower(n=1000)).mean(axis=0)).max() < 2e-3
-    assert np.allclose(np.linalg.norm(draw(Scaled(Uniform(n=5, d=3), radius=2.5)), axis=1), 2.5, atol=1e-5)
+    assert np.allclose(
+        np.linalg.norm(draw(Scaled(Uniform(n=5, d=3), radius=2.5)), axis=1), 2.5, atol=1e-5
+    )
 
 
 def test_both_precisions_start_from_the_same_tokens():

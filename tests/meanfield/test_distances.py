@@ -28,7 +28,9 @@ def test_the_circle_and_the_linear_programme_agree():
     random = np.random.default_rng(0)
     a, b = random.uniform(0, 2 * np.pi, size=(2, 20))
     w_a, w_b = random.uniform(size=(2, 20))
-    flat = [np.concatenate([arc(angles), np.zeros((20, 1))], axis=1) for angles in (a, b)]  # the same on a great circle of S^2
+    flat = [
+        np.concatenate([arc(angles), np.zeros((20, 1))], axis=1) for angles in (a, b)
+    ]  # the same on a great circle of S^2
     for p in (1, 2):
         circle = wasserstein(arc(a), arc(b), p=p, w_a=w_a, w_b=w_b)
         assert circle == pytest.approx(wasserstein(*flat, p=p, w_a=w_a, w_b=w_b), rel=1e-5)
@@ -38,13 +40,17 @@ def test_weights_mean_masses_and_chords_are_shorter_than_arcs():
     points = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     one = points[:1]
     assert wasserstein(points, one, p=1, w_a=[1, 3]) == pytest.approx(0.75 * np.pi / 2)
-    assert wasserstein(points, one, p=2, w_a=[1, 3], ground=Ground.CHORDAL) == pytest.approx(np.sqrt(0.75 * 2))
+    assert wasserstein(points, one, p=2, w_a=[1, 3], ground=Ground.CHORDAL) == pytest.approx(
+        np.sqrt(0.75 * 2)
+    )
 
 
 def test_runs_and_densities_are_measures():
     run = flock.simulate(SelfAttention(1.0), Uniform(n=16, d=3), t=30.0, frames=2)
     assert wasserstein(run, run.x[-1, :1].values) < 1e-4  # consensus
-    wide, narrow = (evolve(SelfAttention(4.0), VonMises(k), t=0.01, frames=2, points=48) for k in (1.0, 8.0))
+    wide, narrow = (
+        evolve(SelfAttention(4.0), VonMises(k), t=0.01, frames=2, points=48) for k in (1.0, 8.0)
+    )
     assert 0.1 < wasserstein(wide, narrow, p=1) < 2
 
 

@@ -1,4 +1,6 @@
-"""The continuity equation: growth rates, the Ott-Antonsen solution, conservation, dissipation, the tokens behind it."""
+"""The continuity equation: growth rates, the Ott-Antonsen solution, conservation, dissipation, the
+tokens behind it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ import pytest
 import tokenflock as flock
 from tokenflock import recipe
 from tokenflock.dynamics import Burger, Causal, Fast, Noisy, SelfAttention, Sinkhorn, Unnormalised
-from tokenflock.meanfield import Empirical, Mixture, PoissonKernel, Ripple, VonMises, drift, evolve, grid
+from tokenflock.meanfield import (
+    Empirical,
+    Mixture,
+    PoissonKernel,
+    Ripple,
+    VonMises,
+    drift,
+    evolve,
+    grid,
+)
 from tokenflock.precision import precision
 from tokenflock.theory import critical_noise, growth_rate, poisson_order, uniform_energy
 
@@ -17,7 +28,10 @@ SMALL = 1e-5
 
 
 def growth(law, k: int, d: int, t: float, points: int = 48) -> float:
-    """Growth factor of mode k of the uniform measure; runs with both signs cancel what is quadratic in the amplitude."""
+    """Growth factor of mode k of the uniform measure.
+
+    Runs with both signs cancel what is quadratic in the amplitude.
+    """
     space = grid(d, points)
     mode = Ripple(k=k, amplitude=1.0).relative(space) - 1
     sizes = []
@@ -41,13 +55,19 @@ def growth(law, k: int, d: int, t: float, points: int = 48) -> float:
 @pytest.mark.parametrize(("k", "d"), [(1, 2), (3, 2), (2, 3), (2, 8)])
 def test_modes_of_the_uniform_measure_grow_as_the_theory_says(law, model, kappa, k, d):
     t = 0.2
-    assert growth(law, k, d, t) == pytest.approx(np.exp(t * growth_rate(k, 4.0, d, model, kappa)), rel=1e-7)
+    assert growth(law, k, d, t) == pytest.approx(
+        np.exp(t * growth_rate(k, 4.0, d, model, kappa)), rel=1e-7
+    )
 
 
-@pytest.mark.parametrize("law", [SelfAttention(4.0, repulsive=True), Unnormalised(4.0, repulsive=True)], ids=repr)
+@pytest.mark.parametrize(
+    "law", [SelfAttention(4.0, repulsive=True), Unnormalised(4.0, repulsive=True)], ids=repr
+)
 def test_repulsion_turns_growth_into_decay(law):
     model = "SA" if isinstance(law, SelfAttention) else "USA"
-    assert growth(law, 2, 3, 0.2) == pytest.approx(np.exp(-0.2 * growth_rate(2, 4.0, 3, model)), rel=1e-7)
+    assert growth(law, 2, 3, 0.2) == pytest.approx(
+        np.exp(-0.2 * growth_rate(2, 4.0, 3, model)), rel=1e-7
+    )
 
 
 def test_poisson_kernels_stay_poisson_kernels_at_beta_zero():
@@ -55,7 +75,9 @@ def test_poisson_kernels_stay_poisson_kernels_at_beta_zero():
     run = evolve(SelfAttention(beta=0.0), PoissonKernel(r=0.3), t=3.0, frames=7)
     expected = poisson_order(run.time.values, 0.3)
     np.testing.assert_allclose(run.order_parameter, expected, atol=1e-8)
-    middle = PoissonKernel(r=float(expected[4])).on(grid(2, 256)) / (2 * np.pi)  # later modes beyond the grid have size 1e-8
+    middle = PoissonKernel(r=float(expected[4])).on(grid(2, 256)) / (
+        2 * np.pi
+    )  # later modes beyond the grid have size 1e-8
     np.testing.assert_allclose(run.density[4], middle, atol=1e-8)
 
 
@@ -84,13 +106,17 @@ def test_energy_changes_by_the_dissipation(law):
 
 
 def test_the_velocity_of_a_measure_is_the_velocity_of_its_tokens():
-    """On S^2 the rings of a symmetric measure as tokens, every longitude of them, feel what the latitudes alone say."""
+    """On S^2 the rings of a symmetric measure as tokens, every longitude of them, feel what the
+    latitudes alone say.
+    """
     space = grid(3, 24)
     f = Mixture([VonMises(2.0), VonMises(1.0, mean=np.pi)]).on(space)
     angles = 2 * np.pi * np.arange(24) / 24
     u, c = np.cos(space.coordinate), np.sin(space.coordinate)
     ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    x = np.concatenate([c[:, None, None] * ring, np.broadcast_to(u[:, None, None], (24, 24, 1))], axis=2).reshape(-1, 3)
+    x = np.concatenate(
+        [c[:, None, None] * ring, np.broadcast_to(u[:, None, None], (24, 24, 1))], axis=2
+    ).reshape(-1, 3)
     w = np.repeat(space.weights * f / 24, 24)
     for law in (SelfAttention(2.0), Unnormalised(2.0, repulsive=True), Sinkhorn(1.0)):
         with precision("float64"):
@@ -99,37 +125,49 @@ def test_the_velocity_of_a_measure_is_the_velocity_of_its_tokens():
 
 
 def test_the_velocity_on_the_circle_is_the_bessel_series():
-    """(7.1) of arXiv 2312.10794: h' * nu / (beta h * nu), for a density of three modes, whose moments are known."""
+    """(7.1) of arXiv 2312.10794: h' * nu / (beta h * nu), for a density of three modes, whose
+    moments are known.
+    """
     from scipy.special import iv
 
     space, beta = grid(2, 48), 4.0
     theta = space.coordinate
     f = 1 + 0.6 * np.cos(theta) - 0.3 * np.sin(2 * theta)
-    dh = -2 / beta * (iv(1, beta) * 0.3 * np.sin(theta) + 2 * iv(2, beta) * 0.15 * np.cos(2 * theta))
-    h = iv(0, beta) + 2 * (iv(1, beta) * 0.3 * np.cos(theta) - iv(2, beta) * 0.15 * np.sin(2 * theta))
+    dh = (
+        -2 / beta * (iv(1, beta) * 0.3 * np.sin(theta) + 2 * iv(2, beta) * 0.15 * np.cos(2 * theta))
+    )
+    h = iv(0, beta) + 2 * (
+        iv(1, beta) * 0.3 * np.cos(theta) - iv(2, beta) * 0.15 * np.sin(2 * theta)
+    )
     np.testing.assert_allclose(drift(Unnormalised(beta), f, space), dh, atol=1e-10)
     np.testing.assert_allclose(drift(SelfAttention(beta), f, space), dh / h, atol=1e-10)
     np.testing.assert_allclose(drift(Fast(SelfAttention(beta)), f, space), dh / h, atol=1e-10)
 
 
 def test_many_tokens_follow_the_measure():
-    """The empirical measure of quantiles stays near the solution: W_1 below the spacing of the tokens."""
+    """The empirical measure of quantiles stays near the solution: W_1 below the spacing of the
+    tokens.
+    """
     pytest.importorskip("ot")
     start, n = VonMises(1.0), 200
     space = grid(2, 2048)
     share = np.cumsum(start.on(space)) / 2048
     angles = np.interp((np.arange(n) + 0.5) / n, share, space.coordinate + np.pi / 2048)
-    run = flock.simulate(SelfAttention(4.0), np.stack([np.cos(angles), np.sin(angles)], axis=1), t=0.5, frames=2)
+    run = flock.simulate(
+        SelfAttention(4.0), np.stack([np.cos(angles), np.sin(angles)], axis=1), t=0.5, frames=2
+    )
     density = evolve(SelfAttention(4.0), start, t=0.5, frames=2, points=48)
     assert flock.meanfield.wasserstein(run, density, p=1) < 2 * np.pi / n
 
 
 def test_noise_below_the_critical_one_ends_in_a_fixed_point_of_the_free_energy():
-    """E11: rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta), and the free energy grows to it."""
+    """E11: rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta), the free energy grows to it."""
     from scipy.special import iv
 
     beta, kappa = 1.0, 1.5 * critical_noise(1.0)
-    run = evolve(Noisy(Unnormalised(beta), kappa=kappa), VonMises(0.5), t=60.0, frames=13, points=48)
+    run = evolve(
+        Noisy(Unnormalised(beta), kappa=kappa), VonMises(0.5), t=60.0, frames=13, points=48
+    )
     theta, rho = run.theta.values, run.density.values[-1]
     k = np.arange(1, 20)
     m = np.cos(np.outer(k, theta)) @ (rho * run.weight.values)
@@ -163,21 +201,37 @@ def test_an_empirical_measure_has_the_modes_of_its_tokens():
     assert run.smallest[0] > 0
     height = x[:, 1] / np.linalg.norm(x, axis=1)
     tall = np.stack([np.sqrt(1 - height**2), 0 * height, height], axis=1)
-    on_sphere = evolve(SelfAttention(4.0), Empirical(tall, bandwidth=0.4), t=0.1, frames=2, d=3, points=48)
-    assert float(on_sphere.order_parameter[0]) == pytest.approx(abs(height.mean()) * np.exp(-2 * 0.08), rel=1e-10)
+    on_sphere = evolve(
+        SelfAttention(4.0), Empirical(tall, bandwidth=0.4), t=0.1, frames=2, d=3, points=48
+    )
+    assert float(on_sphere.order_parameter[0]) == pytest.approx(
+        abs(height.mean()) * np.exp(-2 * 0.08), rel=1e-10
+    )
 
 
 def test_the_recipe_builds_the_run_again_and_the_result_can_be_saved(tmp_path):
-    run = evolve(Noisy(SelfAttention(2.0)), Mixture([VonMises(1.0), Ripple(2, 0.1)]), t=0.1, frames=2, points=48)
+    run = evolve(
+        Noisy(SelfAttention(2.0)),
+        Mixture([VonMises(1.0), Ripple(2, 0.1)]),
+        t=0.1,
+        frames=2,
+        points=48,
+    )
     made = recipe.loads(run.attrs["recipe"])
-    again = evolve(made["dynamics"], made["start"], t=made["t"], frames=made["frames"], points=made["points"])
+    again = evolve(
+        made["dynamics"], made["start"], t=made["t"], frames=made["frames"], points=made["points"]
+    )
     np.testing.assert_array_equal(again.density, run.density)
     assert flock.load(flock.save(run, tmp_path / "run.nc")).density.dims == ("time", "theta")
 
 
 @pytest.mark.parametrize(
     ("law", "d", "words"),
-    [(Causal(), 2, "measure"), (Burger(D=np.eye(3)), 2, "d must be 3"), (Burger(D=np.eye(3)), 3, "SelfAttention")],
+    [
+        (Causal(), 2, "measure"),
+        (Burger(D=np.eye(3)), 2, "d must be 3"),
+        (Burger(D=np.eye(3)), 3, "SelfAttention"),
+    ],
     ids=["causal", "dimension", "anisotropic"],
 )
 def test_laws_that_do_not_fit_are_refused(law, d, words):

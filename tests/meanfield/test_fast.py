@@ -28,7 +28,12 @@ def system(n: int, d: int, spread: float = np.inf):
 @pytest.mark.parametrize("beta", [0.0, -2.0, 4.0, 100.0])
 def test_fast_sums_are_the_direct_sums(beta, d, spread):
     x, w = system(1500, d, spread)  # more than one block
-    for base in (SelfAttention(beta), SelfAttention(beta, repulsive=True), Unnormalised(beta), Unnormalised(beta, Clock.PEAK)):
+    for base in (
+        SelfAttention(beta),
+        SelfAttention(beta, repulsive=True),
+        Unnormalised(beta),
+        Unnormalised(beta, Clock.PEAK),
+    ):
         force = base.force(0.0, x, w)
         assert abs(Fast(base).force(0.0, x, w) - force).max() < 1e-10 * abs(force).max()
         assert float(Fast(base).energy(x, w)) == pytest.approx(float(base.energy(x, w)), rel=1e-10)
@@ -48,7 +53,10 @@ def test_the_order_follows_beta_and_the_tolerance():
     assert orders == sorted(set(orders))
     x, w = system(300, 2)
     exact = SelfAttention(9.0).force(0.0, x, w)
-    errors = [abs(Fast(SelfAttention(9.0), tolerance=tol).force(0.0, x, w) - exact).max() for tol in (1e-3, 1e-6, 1e-9)]
+    errors = [
+        abs(Fast(SelfAttention(9.0), tolerance=tol).force(0.0, x, w) - exact).max()
+        for tol in (1e-3, 1e-6, 1e-9)
+    ]
     assert all(error < 10 * tol for error, tol in zip(errors, (1e-3, 1e-6, 1e-9)))
     assert errors[0] > errors[1] > errors[2]
 
@@ -63,7 +71,9 @@ def test_a_beta_beyond_the_order_is_nan_and_never_wrong():
 def test_memory_grows_like_n():
     def scratch(n):
         x, w = jax.ShapeDtypeStruct((n, 2), jnp.float64), jax.ShapeDtypeStruct((n,), jnp.float64)
-        compiled = jax.jit(lambda x, w: Fast(SelfAttention(4.0)).velocity(0.0, x, w)).lower(x, w).compile()
+        compiled = (
+            jax.jit(lambda x, w: Fast(SelfAttention(4.0)).velocity(0.0, x, w)).lower(x, w).compile()
+        )
         return compiled.memory_analysis().temp_size_in_bytes
 
     assert scratch(1_000_000) < 300e6
@@ -80,7 +90,9 @@ def test_simulate_runs_on_fast_sums():
 
 @pytest.mark.slow
 def test_a_hundred_thousand_tokens_on_the_circle_have_nearly_the_energy_of_the_uniform_measure():
-    run = flock.simulate(Fast(SelfAttention(4.0)), Uniform(n=100_000, d=2), t=0.1, frames=2, observe=[FlowEnergy()])
+    run = flock.simulate(
+        Fast(SelfAttention(4.0)), Uniform(n=100_000, d=2), t=0.1, frames=2, observe=[FlowEnergy()]
+    )
     assert float(run.flow_energy[0]) == pytest.approx(uniform_energy(4.0, 2), rel=1e-3)
     assert run.flow_energy[1] > run.flow_energy[0]
 

@@ -29,7 +29,10 @@ def test_the_energy_and_its_gradient_are_those_of_the_flow():
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     with precision("float64"):
         law, w = Burger(D=D + D.T), jnp.full(7, 1 / 7)
-        E, v = float(law.energy(jnp.asarray(x), w)), np.asarray(law.velocity(0.0, jnp.asarray(x), w))
+        E, v = (
+            float(law.energy(jnp.asarray(x), w)),
+            np.asarray(law.velocity(0.0, jnp.asarray(x), w)),
+        )
     mine, G = energy_and_gradient(x, D + D.T)
     assert mine == pytest.approx(E, rel=1e-13)
     np.testing.assert_allclose(G, 2 * v, rtol=1e-10, atol=1e-12)
@@ -53,7 +56,9 @@ def test_the_near_isotropic_minimiser_has_the_exact_second_mode():
 
 def test_uniform_minimises_the_isotropic_energy():
     for d in (2, 3):
-        assert float(optimal_density(np.eye(d), points=24).energy) == pytest.approx(kernel_eigenvalue(0, 1.0, d), rel=1e-10)
+        assert float(optimal_density(np.eye(d), points=24).energy) == pytest.approx(
+            kernel_eigenvalue(0, 1.0, d), rel=1e-10
+        )
         tokens = optimal_tokens(np.eye(d), n=100, steps=300)
         assert 0 <= float(tokens.energy) - kernel_eigenvalue(0, 1.0, d) < 1e-6
         assert float(tokens.gap) < 1e-3
@@ -69,7 +74,10 @@ def test_a_kernel_of_D_carries_the_minimisers():
 
 
 def test_tokens_density_and_flow_agree_on_the_anisotropic_minimum():
-    """D = diag(1, 1/4, 1): E about 1.02795; tokens, a density on S^2 and the particle flow, each with its certificate."""
+    """D = diag(1, 1/4, 1): E about 1.02795.
+
+    Tokens, a density on S^2 and the particle flow, each with its certificate.
+    """
     D = np.diag([1.0, 0.25, 1.0])
     tokens = optimal_tokens(D, n=100, steps=300)
     density = optimal_density(D, points=12, steps=300)
@@ -80,7 +88,9 @@ def test_tokens_density_and_flow_agree_on_the_anisotropic_minimum():
     for energy in (float(tokens.energy), float(density.energy), E):
         assert energy == pytest.approx(1.02795, abs=3e-5)
     assert optimality_gap(flow, D) < 1e-3
-    assert float(density.energy) - 2 * float(density.gap) <= float(tokens.energy)  # what convexity promises
+    assert float(density.energy) - 2 * float(density.gap) <= float(
+        tokens.energy
+    )  # what convexity promises
 
 
 def test_maximisers_have_the_energies_of_the_theory():
@@ -98,14 +108,18 @@ def test_one_cluster_overtakes_two_at_log_cosh_one():
 
     def lead(d2):
         D = np.diag([-1.0, d2])
-        best = [float(optimal_tokens(D, goal=Goal.MAXIMISE, start=start).energy) for start in (one, two)]
+        best = [
+            float(optimal_tokens(D, goal=Goal.MAXIMISE, start=start).energy) for start in (one, two)
+        ]
         return best[0] - best[1]
 
     assert brentq(lead, 0.3, 0.6, xtol=1e-9) == pytest.approx(maximiser_crossing(1.0), abs=1e-6)
 
 
 def test_the_gap_sees_a_trap():
-    """Two equal clusters on the top axis of diag(2, 1) are stable, but mass moved from one to the other gains."""
+    """Two equal clusters on the top axis of diag(2, 1) are stable, but mass moved from one to the
+    other gains.
+    """
     trap = circle(np.array([0.0, np.pi]))
     D = np.diag([2.0, 1.0])
     assert np.abs(energy_and_gradient(trap, D)[1]).max() < 1e-12

@@ -1,4 +1,6 @@
-"""The circle: angles against vectors, Kuramoto, polygons and their eigenvalues, ripples of the uniform measure."""
+"""The circle: angles against vectors, Kuramoto, polygons and their eigenvalues, ripples of the
+uniform measure.
+"""
 
 import equinox as eqx
 import jax
@@ -51,12 +53,18 @@ def test_circle_form_of_sa_and_usa():
     pull = -(K * np.sin(GAP)) @ W
     np.testing.assert_allclose(turning(Unnormalised(BETA)), pull, rtol=1e-12)
     np.testing.assert_allclose(turning(SelfAttention(BETA)), pull / (K @ W), rtol=1e-12)
-    np.testing.assert_allclose(turning(SelfAttention(BETA, repulsive=True)), -pull / (K @ W), rtol=1e-12)
-    np.testing.assert_allclose(turning(Unnormalised(BETA, Clock.PEAK)), pull * np.exp(-BETA), rtol=1e-12)
+    np.testing.assert_allclose(
+        turning(SelfAttention(BETA, repulsive=True)), -pull / (K @ W), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        turning(Unnormalised(BETA, Clock.PEAK)), pull * np.exp(-BETA), rtol=1e-12
+    )
 
 
 def test_bessel_form_of_sa_and_usa():
-    """A10: h_beta = sum_k I_k e^{ik theta}, so forty Fourier modes give the exact velocity without any pair sum."""
+    """A10: h_beta = sum_k I_k e^{ik theta}, so forty Fourier modes give the exact velocity without
+    any pair sum.
+    """
     k = np.arange(1, 41)
     mode = np.exp(1j * k[:, None] * THETA) @ W
     wave = np.exp(1j * k * THETA[:, None]) * mode.conj()
@@ -67,7 +75,9 @@ def test_bessel_form_of_sa_and_usa():
 
 
 def test_kuramoto_and_attention_at_beta_zero():
-    """A8, A11: identical oscillators are self-attention at beta = 0, and the energy (K/2) r^2 grows at (1/n) sum speed^2."""
+    """A8, A11: identical oscillators are self-attention at beta = 0, and the energy (K/2) r^2 grows
+    at (1/n) sum speed^2.
+    """
     sines = -np.sin(GAP) @ W
     np.testing.assert_allclose(turning(SelfAttention(0.0)), sines, rtol=1e-12)
     np.testing.assert_allclose(turning(Unnormalised(0.0)), sines, rtol=1e-12)
@@ -113,7 +123,10 @@ def test_causal_bias_circle_form():
 
 
 def polygon_modes(law, n):
-    """Eigenvalues of the Jacobian at the regular n-gon for the modes p = 0 .. n/2, each checked to be an eigenvector."""
+    """Eigenvalues of the Jacobian at the regular n-gon for the modes p = 0 ..
+
+    N/2, each checked to be an eigenvector.
+    """
     theta = 2 * np.pi * np.arange(n) / n
     J = np.asarray(jacobian(cast(law, "float64"), jnp.asarray(theta + 0.3), jnp.full(n, 1 / n)))
     values = []
@@ -127,7 +140,7 @@ def polygon_modes(law, n):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7])
 def test_polygon_eigenvalues(n):
-    """F6 in its Bessel form, which knows nothing of g or of derivatives, for either sign of beta."""
+    """The Bessel form, which knows nothing of g or of derivatives, for either sign of beta."""
     p, j = np.arange(n // 2 + 1), np.arange(-30, 31)[:, None] * n
     for beta in (-1.0, 0.4, 3.0):
 
@@ -136,21 +149,33 @@ def test_polygon_eigenvalues(n):
 
         expected = series(p + j) - series(j)
         Z = np.exp(beta * np.cos(2 * np.pi * np.arange(n) / n)).sum()
-        np.testing.assert_allclose(polygon_modes(Unnormalised(beta), n), expected, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(polygon_modes(SelfAttention(beta), n), n / Z * expected, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(polygon_eigenvalue(p, n, beta, unnormalised=True), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            polygon_modes(Unnormalised(beta), n), expected, rtol=1e-9, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            polygon_modes(SelfAttention(beta), n), n / Z * expected, rtol=1e-9, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            polygon_eigenvalue(p, n, beta, unnormalised=True), expected, rtol=1e-9, atol=1e-12
+        )
 
 
 def test_polygon_eigenvalues_that_have_names():
     """Two, three and four clusters; three are stable under USA iff beta < -2/3 (E14)."""
     for beta in (-1.0, -0.5, 0.4, 3.0):
-        np.testing.assert_allclose(polygon_modes(Unnormalised(beta), 2)[1], np.exp(-beta), rtol=1e-9)
-        np.testing.assert_allclose(polygon_modes(SelfAttention(beta), 2)[1], 2 / (1 + np.exp(2 * beta)), rtol=1e-9)
+        np.testing.assert_allclose(
+            polygon_modes(Unnormalised(beta), 2)[1], np.exp(-beta), rtol=1e-9
+        )
+        np.testing.assert_allclose(
+            polygon_modes(SelfAttention(beta), 2)[1], 2 / (1 + np.exp(2 * beta)), rtol=1e-9
+        )
         three = polygon_modes(Unnormalised(beta), 3)[1]
         np.testing.assert_allclose(three, (0.5 + 0.75 * beta) * np.exp(-beta / 2), rtol=1e-9)
         assert (three < 0) == (beta < -2 / 3)
         np.testing.assert_allclose(polygon_modes(Unnormalised(beta), 4)[2], beta, rtol=1e-9)
-        np.testing.assert_allclose(polygon_modes(SelfAttention(beta), 4)[2], beta / np.cosh(beta / 2) ** 2, rtol=1e-9)
+        np.testing.assert_allclose(
+            polygon_modes(SelfAttention(beta), 4)[2], beta / np.cosh(beta / 2) ** 2, rtol=1e-9
+        )
 
 
 # F5 and E10: growth of the degree-k ripple about the uniform measure on the circle.
@@ -168,7 +193,9 @@ GROWTH = [
 
 @eqx.filter_jit
 def ripple_rates(law, theta, w, modes):
-    """Rayleigh quotients of the linearised law for tokens displaced along each mode, and what is left over."""
+    """Rayleigh quotients of the linearised law for tokens displaced along each mode, and what is
+    left over.
+    """
 
     def rate(mode):
         moved = jax.jvp(lambda angle: angular_velocity(law, angle, w), (theta,), (mode,))[1]
@@ -192,25 +219,36 @@ def test_growth_of_ripples_about_uniform_tokens(member, beta, table):
 
 
 # The same on S^2 (F5, d = 3, beta = 4).
-SPHERE_GROWTH = [(Unnormalised, [2.56071919, 4.47210077, 4.18406324]), (SelfAttention, [0.37533558, 0.65549496, 0.61327606])]
+SPHERE_GROWTH = [
+    (Unnormalised, [2.56071919, 4.47210077, 4.18406324]),
+    (SelfAttention, [0.37533558, 0.65549496, 0.61327606]),
+]
 
 
 @pytest.mark.parametrize(("member", "table"), SPHERE_GROWTH)
 def test_growth_of_ripples_on_the_two_sphere(member, table):
-    """Tokens at the nodes of a product quadrature with its weights are the uniform measure to rounding."""
+    """Tokens at the nodes of a product quadrature with its weights are the uniform measure to
+    rounding.
+    """
     height, mass = np.polynomial.legendre.leggauss(16)
     phi = 2 * np.pi * np.arange(32) / 32
     radius = np.sqrt(1 - height**2)[:, None]
-    x = np.stack(np.broadcast_arrays(radius * np.cos(phi), radius * np.sin(phi), height[:, None]), -1).reshape(-1, 3)
+    x = np.stack(
+        np.broadcast_arrays(radius * np.cos(phi), radius * np.sin(phi), height[:, None]), -1
+    ).reshape(-1, 3)
     w = np.repeat(mass / 2 / 32, 32)
     law = cast(member(4.0), "float64")
     z = x[:, 2]
-    slopes = np.stack([1 + 0 * z, 3 * z, (15 * z**2 - 3) / 2])  # of the Legendre polynomials of degree 1, 2, 3
+    slopes = np.stack(
+        [1 + 0 * z, 3 * z, (15 * z**2 - 3) / 2]
+    )  # of the Legendre polynomials of degree 1, 2, 3
     displacements = slopes[..., None] * (np.array([0, 0, 1.0]) - z[:, None] * x)
 
     @jax.jit
     def pushed(u):
-        return jax.jvp(lambda y: law.velocity(jnp.zeros(()), y, jnp.asarray(w)), (jnp.asarray(x),), (u,))[1]
+        return jax.jvp(
+            lambda y: law.velocity(jnp.zeros(()), y, jnp.asarray(w)), (jnp.asarray(x),), (u,)
+        )[1]
 
     for u, expected in zip(displacements, table):
         moved = np.asarray(pushed(jnp.asarray(u)))

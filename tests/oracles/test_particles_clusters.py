@@ -1,4 +1,7 @@
-"""Where tokens go: consensus, cones, metastable steps, leaders and polytopes, causal order; and how clusters are counted."""
+"""Where tokens go: consensus, cones, metastable steps, leaders and polytopes, causal order.
+
+And how clusters are counted.
+"""
 
 from itertools import pairwise
 
@@ -10,7 +13,14 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import ConvexHull
 
 import tokenflock as flock
-from tokenflock.dynamics import Attention, Causal, Hardmax, PureAttention, RescaledAttention, SelfAttention
+from tokenflock.dynamics import (
+    Attention,
+    Causal,
+    Hardmax,
+    PureAttention,
+    RescaledAttention,
+    SelfAttention,
+)
 from tokenflock.observables import (
     AttentionMatrix,
     ClusterCount,
@@ -34,12 +44,17 @@ def circle(angles):
     return np.stack([np.cos(angles), np.sin(angles)], -1)
 
 
-# ------------------------------------------------------------------------------------------------ how clusters are counted
+# ------------------------------------------------------------------------------------------------
+# how clusters are counted
 
 
 def test_clusters_do_not_depend_on_the_order_of_rows():
-    """Chains, whose ends are far apart, are one cluster in every order: a greedy count breaks them up in most orders."""
-    angles = np.concatenate([np.arange(9) * 0.04, 2.0 + np.arange(4) * 0.04, [4.0], [0.5]])  # three chains and a loner: 4
+    """Chains, whose ends are far apart, are one cluster in every order: a greedy count breaks them
+    up in most orders.
+    """
+    angles = np.concatenate(
+        [np.arange(9) * 0.04, 2.0 + np.arange(4) * 0.04, [4.0], [0.5]]
+    )  # three chains and a loner: 4
     x, w = circle(angles), np.full(15, 1 / 15)
     delta = 1 - np.cos(0.045)
     count = jax.jit(lambda y: ClusterCount(delta).measure(y, jnp.asarray(w)))
@@ -71,12 +86,18 @@ def test_clusters_are_connected_components():
 
 @pytest.mark.parametrize("n", [150, 400])
 def test_many_tokens_have_the_same_clusters(n):
-    """Above 128 tokens components are found by hooking: the same labels as by squaring, and SciPy's partition, on graphs that
-    are sparse, near the threshold of one great component, a long chain in random order, and empty; some tokens do not count."""
+    """Above 128 tokens components are found by hooking: the same labels as by squaring, and SciPy's
+    partition, on graphs that are sparse, near the threshold of one great component, a long chain in
+    random order, and empty; some tokens do not count.
+    """
     random = np.random.default_rng(n)
     chain = np.abs(np.subtract.outer(*[random.permutation(n)] * 2)) <= 1
     hooked, squared = jax.jit(by_hooking), jax.jit(by_squaring)
-    for near in [*(random.random((n, n)) < p / n for p in (0.3, 0.6, 1.0, 4.0)), chain, np.zeros((n, n), bool)]:
+    for near in [
+        *(random.random((n, n)) < p / n for p in (0.3, 0.6, 1.0, 4.0)),
+        chain,
+        np.zeros((n, n), bool),
+    ]:
         near = near | near.T | np.eye(n, dtype=bool)
         here = random.random(n) < 0.9
         near = near & np.outer(here, here)
@@ -85,11 +106,13 @@ def test_many_tokens_have_the_same_clusters(n):
         np.testing.assert_array_equal(labels == -1, ~here)
         _, expected = connected_components(near)
         np.testing.assert_array_equal(
-            (labels[:, None] == labels)[here][:, here], (expected[:, None] == expected)[here][:, here]
+            (labels[:, None] == labels)[here][:, here],
+            (expected[:, None] == expected)[here][:, here],
         )
 
 
-# ------------------------------------------------------------------------------------------------------------- consensus
+# --------------------------------------------------------------------------------------------------
+# consensus
 
 
 def test_consensus_at_beta_zero_from_every_seed():
@@ -109,29 +132,42 @@ def test_consensus_at_beta_zero_from_every_seed():
 
 
 def test_balanced_tokens_are_a_strict_saddle_at_beta_zero():
-    """(C.2): where the mean vanishes, the Hessian of E_0 = (1/n) sum <x_i, x_j> has an eigenvalue of at least 2 (d-1)/d."""
+    """(C.2): where the mean vanishes, the Hessian of E_0 = (1/n) sum <x_i, x_j> has an eigenvalue
+    of at least 2 (d-1)/d.
+    """
     d, pairs = 3, 5
     x = np.random.default_rng(2).normal(size=(pairs, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     x = np.concatenate([x, -x])  # mean zero
     n = 2 * pairs
-    basis = np.stack([np.linalg.svd(point[None])[2][1:] for point in x])  # (n, d-1, d): tangent frames
+    basis = np.stack(
+        [np.linalg.svd(point[None])[2][1:] for point in x]
+    )  # (n, d-1, d): tangent frames
 
     def E(u):
         y = jnp.asarray(x) + jnp.einsum("ik,ikd->id", u, jnp.asarray(basis))
         y = y / jnp.linalg.norm(y, axis=1, keepdims=True)
         return 2 * n * SelfAttention(0.0).energy(y, jnp.full(n, 1 / n))
 
-    gradient, hessian = jax.jit(jax.grad(E))(jnp.zeros((n, d - 1))), jax.jit(jax.hessian(E))(jnp.zeros((n, d - 1)))
+    gradient, hessian = (
+        jax.jit(jax.grad(E))(jnp.zeros((n, d - 1))),
+        jax.jit(jax.hessian(E))(jnp.zeros((n, d - 1))),
+    )
     np.testing.assert_allclose(gradient, 0, atol=1e-13)
-    assert np.linalg.eigvalsh(np.asarray(hessian).reshape(n * (d - 1), -1))[-1] >= 2 * (d - 1) / d - 1e-12
+    assert (
+        np.linalg.eigvalsh(np.asarray(hessian).reshape(n * (d - 1), -1))[-1]
+        >= 2 * (d - 1) / d - 1e-12
+    )
 
 
 def test_small_beta_moves_tokens_linearly():
     """Thm 4.2: sup_{t <= 3} |x^beta - x^0| is of order beta."""
     betas = [0.0, 1e-3, 1e-2, 1e-1]
     runs = [
-        flock.simulate(SelfAttention(beta), Uniform(n=10, d=3), t=3.0, frames=31, solver=RK4(h=0.02)).x.values for beta in betas
+        flock.simulate(
+            SelfAttention(beta), Uniform(n=10, d=3), t=3.0, frames=31, solver=RK4(h=0.02)
+        ).x.values
+        for beta in betas
     ]
     distance = [np.linalg.norm(run - runs[0], axis=-1).max() for run in runs[1:]]
     slope = np.polyfit(np.log(betas[1:]), np.log(distance), 1)[0]
@@ -140,12 +176,26 @@ def test_small_beta_moves_tokens_linearly():
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_cones_shrink_for_any_queries_and_keys(seed):
-    """Lemma 6.4: V = I and random Q, K; min_i <x_i, w> never falls, for every w that sees all tokens, and all tokens meet."""
+    """Lemma 6.4: V = I and random Q, K.
+
+    Min_i <x_i, w> never falls, for every w that sees all tokens, and all tokens meet.
+    """
     random = np.random.default_rng(seed)
     d = 4
-    law = Attention(beta=2.0, Q=random.normal(size=(d, d)) / np.sqrt(d), K=random.normal(size=(d, d)) / np.sqrt(d))
-    run = flock.simulate(law, Hemisphere(n=16, d=d), t=60.0, frames=601, solver=RK4(h=0.05), seed=seed,
-                         observe=[ConeMargin(), ConsensusDistance()])  # fmt: skip
+    law = Attention(
+        beta=2.0,
+        Q=random.normal(size=(d, d)) / np.sqrt(d),
+        K=random.normal(size=(d, d)) / np.sqrt(d),
+    )
+    run = flock.simulate(
+        law,
+        Hemisphere(n=16, d=d),
+        t=60.0,
+        frames=601,
+        solver=RK4(h=0.05),
+        seed=seed,
+        observe=[ConeMargin(), ConsensusDistance()],
+    )
     heights = np.einsum("tid,ad->tai", run.x.values, random.normal(size=(400, d)))
     margins = [run.cone_margin.values, *heights.min(-1).T]
     seen = [margin for margin in margins if margin[0] > 0]
@@ -155,20 +205,30 @@ def test_cones_shrink_for_any_queries_and_keys(seed):
     assert run.consensus_distance[-1] < 1e-6
 
 
-# ----------------------------------------------------------------------------------------------------------- metastability
+# --------------------------------------------------------------------------------------------------
+# metastability
 
 KINETIC = [
-    (0.99806638, 0.06215705), (0.97712061, 0.21268594), (-0.24578194, 0.96932515),
-    (-0.97354734, 0.2284854), (-0.99892629, -0.04632772),
-]  # fmt: skip
+    (0.99806638, 0.06215705),
+    (0.97712061, 0.21268594),
+    (-0.24578194, 0.96932515),
+    (-0.97354734, 0.2284854),
+    (-0.99892629, -0.04632772),
+]
 
 
 def test_staircase_of_five_tokens():
-    """E2, experiment A (SA, beta = 4): {1, 2} and {4, 5}, then 3 joins {4, 5}, then a long plateau near 13/25."""
+    """E2, experiment A (SA, beta = 4): {1, 2} and {4, 5}, then 3 joins {4, 5}, then a long plateau
+    near 13/25.
+    """
     run = flock.simulate(
-        SelfAttention(4.0), KINETIC, t=400.0, frames=2001, solver=RK4(h=0.05),
+        SelfAttention(4.0),
+        KINETIC,
+        t=400.0,
+        frames=2001,
+        solver=RK4(h=0.05),
         observe=[ClusterLabels(), Energy(convention=Convention.STAIRCASE)],
-    )  # fmt: skip
+    )
     stages = [tuple(row) for row in run.cluster_labels.values]
     order = list(dict.fromkeys(stages))
     assert order[0] == (0, 1, 2, 3, 4)
@@ -186,17 +246,26 @@ def test_staircase_of_five_tokens():
     frame = stages.index(order[-2]) + 50
     x = run.x.values[frame]
     angle = np.arccos(np.clip(x[0] @ x[4], -1, 1))
-    np.testing.assert_allclose(times[frame] + merging_time(angle, 4.0, 1e-3, 2 / 5), last, rtol=0.03)
+    np.testing.assert_allclose(
+        times[frame] + merging_time(angle, 4.0, 1e-3, 2 / 5), last, rtol=0.03
+    )
     cosine = np.cos(angle)
-    np.testing.assert_allclose(run.energy[frame], plateau_energy((0.4, 0.6), 4.0, cosine), rtol=1e-4)
+    np.testing.assert_allclose(
+        run.energy[frame], plateau_energy((0.4, 0.6), 4.0, cosine), rtol=1e-4
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------------ causal
+# --------------------------------------------------------------------------------------------------
+# causal
 
 
 def test_causal_tokens_all_end_at_the_first():
-    """E3: x_1 never moves, and at T = 1000 every token is within 1e-3 of it (beta = 1, d = 3, n = 16)."""
-    run = flock.simulate(Causal(1.0), Uniform(n=16, d=3), t=1000.0, frames=6, solver=RK4(h=0.2), seed=3)
+    """E3: x_1 never moves, and at T = 1000 every token is within 1e-3 of it (beta = 1, d = 3, n =
+    16).
+    """
+    run = flock.simulate(
+        Causal(1.0), Uniform(n=16, d=3), t=1000.0, frames=6, solver=RK4(h=0.2), seed=3
+    )
     first = run.x.values[:, 0]
     np.testing.assert_allclose(first, np.tile(first[0], (6, 1)), atol=1e-14, rtol=0)
     assert 2 * np.arcsin(np.linalg.norm(run.x[-1] - first[0], axis=1).max() / 2) < 1e-3
@@ -212,11 +281,15 @@ def test_causal_tokens_do_not_see_the_future():
     np.testing.assert_allclose(whole[:5], part, rtol=1e-12, atol=1e-14)
 
 
-# -------------------------------------------------------------------------------------- leaders, polytopes and flat space
+# -------------------------------------------------------------------------------------- leaders,
+# polytopes and flat space
 
 
 def test_hardmax_followers_approach_their_leaders():
-    """E9: leaders are their own favourites and stay; a follower of v is at v + (1 + a)^{-t} (z - v) after t layers."""
+    """E9: leaders are their own favourites and stay.
+
+    A follower of v is at v + (1 + a)^{-t} (z - v) after t layers.
+    """
     a = 0.5
     leaders = np.array([(1.0, 1.0), (0.5, -0.5), (-1.0, -1.0)])
     followers = np.array([(0.3, 0.5), (-0.2, -0.6), (0.4, -0.1), (0.2, -0.3)])
@@ -239,7 +312,10 @@ def test_hardmax_ties_are_averaged():
 
 
 def test_frank_wolfe_steps_go_straight_to_the_vertices():
-    """E12: B > 0 and vertices of equal B-norm stay; x_i = v + prod (1 - gamma) (x_i(0) - v) with v = argmax <B x, v_j>."""
+    """E12: B > 0 and vertices of equal B-norm stay.
+
+    X_i = v + prod (1 - gamma) (x_i(0) - v) with v = argmax <B x, v_j>.
+    """
     B = np.array([[2.0, 0.5], [0.5, 1.0]])
     corners = circle(2 * np.pi * np.arange(5) / 5 + 0.2) @ np.linalg.inv(np.linalg.cholesky(B))
     inside = 0.6 * np.random.default_rng(6).uniform(-0.5, 0.5, (8, 2))
@@ -260,8 +336,12 @@ def depth(points, hull):
 
 
 def test_rescaled_tokens_shrink_to_the_vertices_of_a_polytope():
-    """E1, V = I: hulls are nested, and at T = 5 every token is near a vertex of the hull or the origin."""
-    run = flock.simulate(RescaledAttention(beta=1.0), Box(n=20, d=2, side=5.0), t=5.0, frames=51, solver=RK4(h=0.02))
+    """E1, V = I: hulls are nested, and at T = 5 every token is near a vertex of the hull or the
+    origin.
+    """
+    run = flock.simulate(
+        RescaledAttention(beta=1.0), Box(n=20, d=2, side=5.0), t=5.0, frames=51, solver=RK4(h=0.02)
+    )
     frames = run.x.values
     for before, after in pairwise(frames):
         assert depth(after, ConvexHull(before)) < 1e-9
@@ -284,7 +364,9 @@ def test_rescaled_frame_is_the_flat_law_seen_from_e_to_the_tv():
 
 def test_attention_on_the_line_becomes_boolean():
     """Thm 2.1 of 2305.05465 (d = 1, V > 0): all rows of A but at most one are e_first or e_last."""
-    run = flock.simulate(RescaledAttention(1.0), Box(n=12, d=1, side=3.0), t=4.0, frames=2, solver=RK4(h=0.02))
+    run = flock.simulate(
+        RescaledAttention(1.0), Box(n=12, d=1, side=3.0), t=4.0, frames=2, solver=RK4(h=0.02)
+    )
     z = jnp.asarray(run.x.values[-1])
     A = np.asarray(AttentionMatrix(RescaledAttention(1.0), t=4.0).measure(z, jnp.full(12, 1 / 12)))
     first, last = int(np.argmin(run.x[0, :, 0].values)), int(np.argmax(run.x[0, :, 0].values))
@@ -295,15 +377,24 @@ def test_attention_on_the_line_becomes_boolean():
 
 def test_negative_values_bring_tokens_to_the_origin():
     """Thm C.5 of 2305.05465: V = -I, Q^T K = I: x_i -> 0 without rescaling."""
-    run = flock.simulate(PureAttention(1.0, V=-1.0), Box(n=12, d=2, side=2.0), t=400.0, frames=3, solver=RK4(h=0.05))
+    run = flock.simulate(
+        PureAttention(1.0, V=-1.0), Box(n=12, d=2, side=2.0), t=400.0, frames=3, solver=RK4(h=0.05)
+    )
     radii = np.linalg.norm(run.x, axis=-1).max(1)
     assert radii[0] > 1 and radii[1] < 0.1 and radii[2] < radii[1]
 
 
 def test_given_matrices_act_as_written():
-    """A3 against NumPy: A_ij ~ w_j e^{beta <Q x_i, K x_j>}, values V x_j, with Q and K of another height than d."""
+    """A3 against NumPy: A_ij ~ w_j e^{beta <Q x_i, K x_j>}, values V x_j, with Q and K of another
+    height than d.
+    """
     random = np.random.default_rng(8)
-    x, Q, K, V = random.normal(size=(5, 3)), random.normal(size=(2, 3)), random.normal(size=(2, 3)), random.normal(size=(3, 3))
+    x, Q, K, V = (
+        random.normal(size=(5, 3)),
+        random.normal(size=(2, 3)),
+        random.normal(size=(2, 3)),
+        random.normal(size=(3, 3)),
+    )
     w = np.array([0.1, 0.3, 0.2, 0.25, 0.15])
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     expected = np.zeros_like(x)
@@ -312,5 +403,7 @@ def test_given_matrices_act_as_written():
         expected[i] = sum(s * (V @ y) for s, y in zip(share, x)) / sum(share)
     found = Attention(1.3, Q=Q, K=K, V=V).force(jnp.zeros(()), jnp.asarray(x), jnp.asarray(w))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    flat = flock.simulate(PureAttention(1.3, Q=Q, K=K, V=V), Given(x, w), t=1e-3, frames=2, solver=Euler(h=1e-3))
+    flat = flock.simulate(
+        PureAttention(1.3, Q=Q, K=K, V=V), Given(x, w), t=1e-3, frames=2, solver=Euler(h=1e-3)
+    )
     np.testing.assert_allclose(flat.x[1], x + 1e-3 * expected, rtol=1e-12)

@@ -19,7 +19,9 @@ N = 30_000
 
 
 class Wind(MeanField):
-    """A constant drift along the last axis: tokens that do not see each other, so that many are cheap."""
+    """A constant drift along the last axis: tokens that do not see each other, so that many are
+    cheap.
+    """
 
     strength: float = 0.0
 
@@ -51,7 +53,9 @@ def mean_and_error(values):
 
 @pytest.mark.parametrize(("d", "kappa"), [(2, 1.5), (3, 2.0), (6, 8.0)])
 def test_brownian_motion_forgets_at_rate_d_minus_one_over_kappa(d, kappa):
-    """E <x(t), x(0)> = e^{-(d-1) t / kappa}: on the sphere, not in R^d, where it would not decay at all."""
+    """E <x(t), x(0)> = e^{-(d-1) t / kappa}: on the sphere, not in R^d, where it would not decay at
+    all.
+    """
     t = 0.5
     mean, error = mean_and_error(ends(Noisy(Wind(), kappa), poles(d), 0.005, 100)[:, -1])
     assert abs(mean - np.exp(-(d - 1) * t / kappa)) < 4 * error
@@ -59,7 +63,9 @@ def test_brownian_motion_forgets_at_rate_d_minus_one_over_kappa(d, kappa):
 
 
 def one_step_cosine(h, d, kappa):
-    """E <x_1, x_0> of one projected step: the mean of (1 + s^2 h chi^2)^{-1/2}, chi^2 with d - 1 degrees of freedom."""
+    """E <x_1, x_0> of one projected step: the mean of (1 + s^2 h chi^2)^{-1/2}, chi^2 with d - 1
+    degrees of freedom.
+    """
     s2, k = 2 / kappa, d - 1
 
     def chi(r):
@@ -70,15 +76,19 @@ def one_step_cosine(h, d, kappa):
 
 
 def test_euler_maruyama_has_weak_order_one():
-    """Its mean cosine after k steps is c(h)^k exactly, and c(h)^{t/h} tends to e^{-(d-1) t/kappa} at order one.
+    """Its mean cosine after k steps is c(h)^k exactly, and c(h)^{t/h} tends to e^{-(d-1) t/kappa}
+    at order one.
 
-    The steps are long enough for the bias to be seen over the Monte Carlo error, so both halves of the claim can fail.
+    The steps are long enough for the bias to be seen over the Monte Carlo error, so both halves of
+    the claim can fail.
     """
     d, kappa, t = 3, 1.0, 1.0
     exact = np.exp(-(d - 1) * t / kappa)
     biases = []
     for steps in (2, 4, 8):
-        mean, error = mean_and_error(ends(Noisy(Wind(), kappa), poles(d), t / steps, steps, seed=steps)[:, -1])
+        mean, error = mean_and_error(
+            ends(Noisy(Wind(), kappa), poles(d), t / steps, steps, seed=steps)[:, -1]
+        )
         predicted = one_step_cosine(t / steps, d, kappa) ** steps
         assert abs(mean - predicted) < 4 * error
         biases.append(predicted - exact)
@@ -90,7 +100,10 @@ def test_euler_maruyama_has_weak_order_one():
 
 
 def test_wind_and_noise_settle_in_the_von_mises_fisher_law():
-    """dX = P_X w dt + sqrt(2/kappa) dW has the stationary density e^{kappa <w, x>}; E x_3 = coth a - 1/a, a = kappa |w|."""
+    """dX = P_X w dt + sqrt(2/kappa) dW has the stationary density e^{kappa <w, x>}.
+
+    E x_3 = coth a - 1/a, a = kappa |w|.
+    """
     strength, kappa = 1.2, 2.0
     a = strength * kappa
     z = ends(Noisy(Wind(strength), kappa), poles(3), 0.02, 200)[:, -1]
@@ -109,7 +122,10 @@ def test_wind_alone_turns_tokens_at_a_known_rate():
 
 
 def test_noise_is_drawn_anew_for_each_token_and_each_step():
-    """Tokens that share one draw would stay together; a key that serves for all steps would give 100 times the variance."""
+    """Tokens that share one draw would stay together.
+
+    A key that serves for all steps would give 100 times the variance.
+    """
     start = Cap(n=400, d=2, angle=1e-3)
     run = flock.simulate(Noisy(Wind(), 50.0), start, t=1.0, frames=2, solver=EulerMaruyama(h=0.01))
     angle = np.arctan2(*run.x.values[-1].T)

@@ -1,4 +1,7 @@
-"""Solvers: the order that each declares, measured; the layer map; and no device that is named in the code."""
+"""Solvers: the order that each declares, measured.
+
+The layer map; and no device that is named in the code.
+"""
 
 import ast
 import os
@@ -13,7 +16,14 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.catalogue import entries
-from tokenflock.dynamics import FeedForward, NeuralODE, PureAttention, SelfAttention, SqrtNorm, Unnormalised
+from tokenflock.dynamics import (
+    FeedForward,
+    NeuralODE,
+    PureAttention,
+    SelfAttention,
+    SqrtNorm,
+    Unnormalised,
+)
 from tokenflock.dynamics.neural_ode import Activation
 from tokenflock.precision import cast
 from tokenflock.solvers import RK4, Adaptive, Euler, Heun, Layer
@@ -37,9 +47,14 @@ def measured_order(law, member, steps, exact, t=1.0):
 
 LAWS = {
     "SA": SelfAttention(3.0),
-    "a law that moves in time": SqrtNorm(3.0),  # stages at t, t + h/2 and t + h must see their own times
+    "a law that moves in time": SqrtNorm(
+        3.0
+    ),  # stages at t, t + h/2 and t + h must see their own times
 }
-STEPS = {member: 1 / (first * np.array([1, 2, 4])) for member, first in ((Euler, 40), (Heun, 20), (RK4, 8), (Layer, 40))}
+STEPS = {
+    member: 1 / (first * np.array([1, 2, 4]))
+    for member, first in ((Euler, 40), (Heun, 20), (RK4, 8), (Layer, 40))
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,21 +63,28 @@ def exact():
     return {name: end(law, RK4(h=1 / 1024)) for name, law in LAWS.items()}
 
 
-CASES = [*((member, "SA") for member in STEPS), *((member, "a law that moves in time") for member in (Heun, RK4))]
+CASES = [
+    *((member, "SA") for member in STEPS),
+    *((member, "a law that moves in time") for member in (Heun, RK4)),
+]
 
 
 @pytest.mark.parametrize(("member", "name"), CASES)
 def test_every_fixed_step_solver_has_its_order(member, name, exact):
-    """An RK4 whose stages share one frozen field, or a layer that is not consistent with the flow, has another slope.
+    """An RK4 whose stages share one frozen field, or a layer that is not consistent with the flow,
+    has another slope.
 
-    For RK4 the attention must be computed anew at each stage: with attention frozen over a step the slope is 1.
+    For RK4 the attention must be computed anew at each stage: with attention frozen over a step the
+    slope is 1.
     """
     order = measured_order(LAWS[name], member, STEPS[member], exact[name])
     assert abs(order - member.order) < 0.15
 
 
 def test_an_rk4_with_frozen_attention_is_caught(exact):
-    """The bug itself, written out: the same four stages with the attention matrix of the beginning of the step."""
+    """The bug itself, written out: the same four stages with the attention matrix of the beginning
+    of the step.
+    """
     law, w = LAWS["SA"], np.full(6, 1 / 6)
     x0 = flock.simulate(law, TOKENS, t=1.0, frames=2, solver=Euler(h=1.0), seed=7).x.values[0]
 
@@ -91,11 +113,17 @@ def test_an_rk4_with_frozen_attention_is_caught(exact):
 
 
 @pytest.mark.parametrize(
-    "rtol", [pytest.param(1e-4, marks=pytest.mark.slow), pytest.param(1e-7, marks=pytest.mark.slow), 1e-10]
+    "rtol",
+    [pytest.param(1e-4, marks=pytest.mark.slow), pytest.param(1e-7, marks=pytest.mark.slow), 1e-10],
 )
 def test_adaptive_error_is_of_the_size_of_its_tolerance(rtol):
     """Against the closed form of equiangular tokens, over a time in which they come together."""
-    run = flock.simulate(SelfAttention(1.0), Orthogonal(n=4, d=4), times=[1.0, 3.0], solver=Adaptive(rtol=rtol, atol=rtol))
+    run = flock.simulate(
+        SelfAttention(1.0),
+        Orthogonal(n=4, d=4),
+        times=[1.0, 3.0],
+        solver=Adaptive(rtol=rtol, atol=rtol),
+    )
     expected = equiangular_cosine(np.array([1.0, 3.0]), 4, 1.0)
     found = np.einsum("td,td->t", run.x.values[1:, 0], run.x.values[1:, 1])
     assert np.abs(found - expected).max() < 10 * rtol
@@ -118,7 +146,12 @@ def test_runge_kutta_leaves_the_sphere_without_harm():
 
 def block(activation=Activation.TANH):
     random = np.random.default_rng(9)
-    mlp = NeuralODE(W=random.normal(size=(3, 5)), A=random.normal(size=(5, 3)), b=random.normal(size=5), activation=activation)
+    mlp = NeuralODE(
+        W=random.normal(size=(3, 5)),
+        A=random.normal(size=(5, 3)),
+        b=random.normal(size=5),
+        activation=activation,
+    )
     return FeedForward(mlp, SelfAttention(2.0))
 
 
@@ -141,14 +174,15 @@ def test_splitting_converges_to_the_flow_at_order_one():
 
 
 def test_residual_network():
-    """A6: Layer(h=1) of a neural ODE is x + W sigma(A x + b), on R^d and without any normalisation."""
+    """A6: Layer(h=1) of a neural ODE is x + W sigma(A x + b), on R^d without normalisation."""
     mlp = block(Activation.RELU).mlp
     x = np.random.default_rng(10).normal(size=(6, 3))
     expected = x + np.maximum(x @ mlp.A.T + mlp.b, 0) @ mlp.W.T
     np.testing.assert_allclose(end(mlp, Layer(h=1.0), start=Given(x)), expected, rtol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------------------ Gaussian data
+# --------------------------------------------------------------------------------------------------
+# Gaussian data
 
 
 def hermite(d, m):
@@ -161,24 +195,42 @@ def hermite(d, m):
 
 MEAN = np.array([0.4, -0.3])
 ROOT = np.array([[0.7, 0.0], [0.2, 0.5]])
-FORMS = {"Q": [[1.0, 0.2], [0.0, 0.8]], "K": [[0.9, -0.1], [0.3, 1.0]], "V": [[0.5, 0.3], [-0.2, 0.4]]}
+FORMS = {
+    "Q": [[1.0, 0.2], [0.0, 0.8]],
+    "K": [[0.9, -0.1], [0.3, 1.0]],
+    "V": [[0.5, 0.3], [-0.2, 0.4]],
+}
 
 
 def test_field_of_gaussian_tokens_is_affine():
-    """E17: under N(m, S) the field is V (m + S A^T x), A = beta Q^T K. Tokens at the nodes of a quadrature are that law."""
+    """E17: under N(m, S) the field is V (m + S A^T x), A = beta Q^T K.
+
+    Tokens at the nodes of a quadrature are that law.
+    """
     beta, (grid, w) = 0.8, hermite(2, 24)
     x, q = MEAN + grid @ ROOT.T, np.random.default_rng(0).normal(size=(5, 2))
     Q, K, V = (np.array(FORMS[letter]) for letter in "QKV")
-    found = PureAttention(beta, **FORMS).field(jnp.zeros(()), jnp.asarray(q), jnp.asarray(x), jnp.asarray(w))
+    found = PureAttention(beta, **FORMS).field(
+        jnp.zeros(()), jnp.asarray(q), jnp.asarray(x), jnp.asarray(w)
+    )
     expected = (MEAN + q @ (beta * Q.T @ K) @ (ROOT @ ROOT.T)) @ V.T
     np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
 def test_gaussian_tokens_stay_gaussian():
-    """Their mean and covariance follow dS/dt = V S A^T S + S A S V^T; an affine flow keeps the quadrature exact."""
+    """Their mean and covariance follow dS/dt = V S A^T S + S A S V^T.
+
+    An affine flow keeps the quadrature exact.
+    """
     beta, (grid, w) = 0.8, hermite(2, 16)
     Q, K, V = (np.array(FORMS[letter]) for letter in "QKV")
-    run = flock.simulate(PureAttention(beta, **FORMS), Given(MEAN + grid @ ROOT.T, w), t=0.8, frames=5, solver=RK4(h=0.02))
+    run = flock.simulate(
+        PureAttention(beta, **FORMS),
+        Given(MEAN + grid @ ROOT.T, w),
+        t=0.8,
+        frames=5,
+        solver=RK4(h=0.02),
+    )
     expected = gaussian_flow(run.time.values, MEAN, ROOT @ ROOT.T, beta * Q.T @ K, V)
     for x, mean, covariance in zip(run.x.values, *expected):
         np.testing.assert_allclose(w @ x, mean, atol=1e-7)
@@ -189,12 +241,15 @@ def test_variance_on_the_line_blows_up():
     """d = 1: S = S_0 / (1 - 2 v a S_0 t)."""
     grid, w = hermite(1, 40)
     v, a, S0 = 0.7, 1.1, 0.3
-    run = flock.simulate(PureAttention(a, V=v), Given(np.sqrt(S0) * grid, w), t=1.2, frames=4, solver=RK4(h=0.01))
+    run = flock.simulate(
+        PureAttention(a, V=v), Given(np.sqrt(S0) * grid, w), t=1.2, frames=4, solver=RK4(h=0.01)
+    )
     S = (run.x.values[..., 0] ** 2) @ w
     np.testing.assert_allclose(S, S0 / (1 - 2 * v * a * S0 * run.time), rtol=1e-7)
 
 
-# ------------------------------------------------------------------------------------------------------------------ devices
+# --------------------------------------------------------------------------------------------------
+# devices
 
 
 def devices_named(jaxpr):
@@ -203,7 +258,9 @@ def devices_named(jaxpr):
     for equation in jaxpr.eqns:
         if equation.primitive.name == "device_put":
             found += [device for device in equation.params.get("devices", ()) if device is not None]
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr")):
+        for value in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda v: hasattr(v, "jaxpr")
+        ):
             inner = getattr(value, "jaxpr", value)
             if hasattr(inner, "eqns"):
                 found += devices_named(inner)
@@ -212,8 +269,13 @@ def devices_named(jaxpr):
 
 @pytest.mark.parametrize("name", [entry.name for entry in entries("dynamics")])
 def test_no_law_names_a_device(name):
-    """A hard-coded device shows in the traced program: every law and the layer map run where their arguments are."""
-    law = cast(next(entry for entry in entries("dynamics") if entry.name == name).load().example(), "float64")
+    """A hard-coded device shows in the traced program: every law and the layer map run where their
+    arguments are.
+    """
+    law = cast(
+        next(entry for entry in entries("dynamics") if entry.name == name).load().example(),
+        "float64",
+    )
     x, w = jnp.ones((6, law.dimension or 3)), jnp.full(6, 1 / 6)
 
     def program(y):
@@ -226,13 +288,21 @@ def test_no_law_names_a_device(name):
 
 
 def test_no_numeric_module_names_a_device():
-    """The rest of the numeric code: no call that places arrays or asks for a backend, and no string that is one's name."""
+    """The rest of the numeric code: no call that places arrays or asks for a backend, and no string
+    that is one's name.
+    """
     root = Path(flock.__file__).parent
     folders = ("dynamics", "solvers", "starts", "observables", "events", "spaces")
     files = [path for folder in folders for path in (root / folder).glob("*.py")]
-    files += [root / name for name in ("trajectory.py", "measuring.py", "precision.py", "engines/trajectory.py")]
+    files += [
+        root / name
+        for name in ("trajectory.py", "measuring.py", "precision.py", "engines/trajectory.py")
+    ]
     assert len(files) > 60
-    calls, names = {"device_put", "devices", "local_devices", "default_backend"}, {"cpu", "gpu", "cuda", "cuda:0", "tpu", "mps"}
+    calls, names = (
+        {"device_put", "devices", "local_devices", "default_backend"},
+        {"cpu", "gpu", "cuda", "cuda:0", "tpu", "mps"},
+    )
     for path in files:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute):
@@ -255,7 +325,8 @@ second = jax.devices()[1]
 with jax.default_device(second), precision("float64"):
     law, x, w, key = prepare(SelfAttention(2.0), Uniform(n=4, d=3), 0, "float64")
     step = RK4(h=0.1).step(law, 0.0, x, w, key)
-    for value in (law.beta, x, w, step, Energy(2.0).measure(step, w), ClusterCount().measure(step, w)):
+    measured = Energy(2.0).measure(step, w), ClusterCount().measure(step, w)
+    for value in (law.beta, x, w, step, *measured):
         assert value.devices() == {second}, value.devices()
 print("ok")
 """
@@ -264,6 +335,15 @@ print("ok")
 @pytest.mark.slow
 def test_a_run_goes_where_the_default_device_is():
     """On a machine with two devices, everything happens on the one that the user chose."""
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", SECOND_DEVICE], env=environment, capture_output=True, text=True, check=False)
+    environment = os.environ | {
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+        "JAX_PLATFORMS": "cpu",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SECOND_DEVICE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.strip() == "ok", done.stderr[-2000:]

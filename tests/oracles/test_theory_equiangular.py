@@ -1,4 +1,6 @@
-"""The equiangular ODE in closed form, the curve of the phase diagram, two tokens, and the layer recursion."""
+"""The equiangular ODE in closed form, the curve of the phase diagram, two tokens, and the layer
+recursion.
+"""
 
 import numpy as np
 import pytest
@@ -30,31 +32,53 @@ def test_speed_is_that_of_orthogonal_and_equiangular_particles(unnormalised):
         x = np.linalg.cholesky(gram)
         v = particle_speed(x, 1.7, unnormalised)
         expected = (v @ x.T + x @ v.T)[~np.eye(n, dtype=bool)]
-        np.testing.assert_allclose(equiangular_speed(gamma, n, 1.7, unnormalised), expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            equiangular_speed(gamma, n, 1.7, unnormalised), expected, rtol=1e-12
+        )
 
 
 def test_crossing_table_n_32():
-    table = [5.18626098, 5.19206312, 5.27028391, 5.45839368, 5.89760935, 6.95350185, 9.54432920, 15.99531355,
-             22.26529753, 32.23310473, 73.44567591, 178.73092952]  # fmt: skip
+    table = [
+        5.18626098,
+        5.19206312,
+        5.27028391,
+        5.45839368,
+        5.89760935,
+        6.95350185,
+        9.54432920,
+        15.99531355,
+        22.26529753,
+        32.23310473,
+        73.44567591,
+        178.73092952,
+    ]
     np.testing.assert_allclose(crossing_time(BETAS, n=32, delta=1e-3), table, atol=6e-9)
 
 
 def test_crossing_tables_other_n_and_unnormalised():
-    np.testing.assert_allclose(crossing_time([0, 4, 9], 2), [3.80020117, 10.83120701, 466.71065291], atol=6e-9)
+    np.testing.assert_allclose(
+        crossing_time([0, 4, 9], 2), [3.80020117, 10.83120701, 466.71065291], atol=6e-9
+    )
     table = [5.87939643, 6.56954989, 17.35042401, 82.5933575]
     np.testing.assert_allclose(crossing_time([0, 4, 7, 9], 128), table, atol=6e-8)
     table = [5.18626098, 2.89704862, 1.88041710, 1.13077034, 0.68598767]
-    np.testing.assert_allclose(crossing_time([0, 1, 2, 4, 9], 32, unnormalised=True), table, atol=6e-9)
+    np.testing.assert_allclose(
+        crossing_time([0, 1, 2, 4, 9], 32, unnormalised=True), table, atol=6e-9
+    )
 
 
 def test_cosine_table():
     expected = [0.151849335544, 0.589772822900, 0.998284248622]
     np.testing.assert_allclose(equiangular_cosine([1, 2, 5], 32, 1.0), expected, atol=6e-13)
-    assert equiangular_cosine(1.0, 32, 1.0, unnormalised=True) == pytest.approx(0.189942113749, abs=6e-13)
+    assert equiangular_cosine(1.0, 32, 1.0, unnormalised=True) == pytest.approx(
+        0.189942113749, abs=6e-13
+    )
 
 
 def test_transition_curve_table():
-    np.testing.assert_allclose(transition_curve([10, 20, 30], 32), [5.109904, 6.344740, 6.906459], atol=6e-7)
+    np.testing.assert_allclose(
+        transition_curve([10, 20, 30], 32), [5.109904, 6.344740, 6.906459], atol=6e-7
+    )
     np.testing.assert_allclose(transition_curve(30, [2, 128]), [5.635848, 7.784877], atol=6e-7)
 
 
@@ -66,7 +90,13 @@ def test_the_printed_black_curve_is_not_the_curve_of_the_equation():
 @pytest.mark.parametrize("beta", [-3.0, -1e-9, 0.0, 1e-9, 0.5, 4.0, 25.0])
 @pytest.mark.parametrize(("n", "gamma0"), [(2, -0.9), (3, 0.0), (32, 0.0), (1000, 0.3)])
 def test_time_is_the_integral_of_one_over_the_speed(beta, n, gamma0, unnormalised):
-    expected = quad(lambda g: 1 / equiangular_speed(g, n, beta, unnormalised), gamma0, 0.9, epsrel=1e-11, limit=400)[0]
+    expected = quad(
+        lambda g: 1 / equiangular_speed(g, n, beta, unnormalised),
+        gamma0,
+        0.9,
+        epsrel=1e-11,
+        limit=400,
+    )[0]
     assert equiangular_time(0.9, n, beta, gamma0, unnormalised) == pytest.approx(expected, rel=1e-9)
 
 
@@ -75,10 +105,17 @@ def test_cosine_solves_the_ode(unnormalised):
     times = [0.0, 0.2, 1.0, 3.0]
     for n, beta, gamma0 in [(2, 3.0, -0.7), (32, 2.0, 0.0), (9, -1.5, 0.1)]:
         path = solve_ivp(
-            lambda t, g, n=n, b=beta: equiangular_speed(g, n, b, unnormalised), (0, 3), [gamma0], "DOP853", times,
-            rtol=1e-12, atol=1e-14,
-        )  # fmt: skip
-        np.testing.assert_allclose(equiangular_cosine(times, n, beta, gamma0, unnormalised), path.y[0], atol=2e-11)
+            lambda t, g, n=n, b=beta: equiangular_speed(g, n, b, unnormalised),
+            (0, 3),
+            [gamma0],
+            "DOP853",
+            times,
+            rtol=1e-12,
+            atol=1e-14,
+        )
+        np.testing.assert_allclose(
+            equiangular_cosine(times, n, beta, gamma0, unnormalised), path.y[0], atol=2e-11
+        )
 
 
 def test_cosine_at_beta_zero():
@@ -98,7 +135,10 @@ def test_time_and_cosine_are_inverse_also_backwards():
 def test_gap_decays_at_the_terminal_rates():
     slope = np.log(equiangular_gap(40.0, 32, 3.0) / equiangular_gap(50.0, 32, 3.0)) / 10
     assert slope == pytest.approx(2.0, abs=1e-9)
-    slope = np.log(equiangular_gap(6.0, 32, 1.0, unnormalised=True) / equiangular_gap(8.0, 32, 1.0, unnormalised=True))
+    slope = np.log(
+        equiangular_gap(6.0, 32, 1.0, unnormalised=True)
+        / equiangular_gap(8.0, 32, 1.0, unnormalised=True)
+    )
     assert slope / 2 == pytest.approx(2 * np.e, abs=1e-6)
 
 
@@ -142,7 +182,9 @@ def test_layer_recursion_is_the_layer_map_on_orthogonal_tokens():
 
 def test_layer_tables():
     assert layer_cosines(10, 32, 1.0) == pytest.approx(0.137887159767, abs=6e-13)
-    np.testing.assert_allclose(layer_cosines([50, 80], 32, 4.0), [0.906724703802, 0.999658064773], atol=6e-13)
+    np.testing.assert_allclose(
+        layer_cosines([50, 80], 32, 4.0), [0.906724703802, 0.999658064773], atol=6e-13
+    )
     layers = layer_crossing([0, 1, 2, 3, 4, 5, 6, 6.5, 7], 32)
     np.testing.assert_array_equal(layers, [55, 56, 58, 63, 75, 104, 175, 244, 354])
 
@@ -155,7 +197,10 @@ def test_layer_curve_is_the_front_of_the_published_heat_map():
 
 
 def test_thin_layers_become_the_flow():
-    errors = [layer_cosines(round(2 / h), 32, 1.0, h) - equiangular_cosine(2.0, 32, 1.0) for h in (0.02, 0.01)]
+    errors = [
+        layer_cosines(round(2 / h), 32, 1.0, h) - equiangular_cosine(2.0, 32, 1.0)
+        for h in (0.02, 0.01)
+    ]
     assert errors[0] / errors[1] == pytest.approx(2.0, abs=0.05)
     assert abs(errors[1]) < 6e-3
 
@@ -178,5 +223,7 @@ def test_no_crossing_within_the_allowed_layers_is_infinite():
     ],
 )
 def test_errors_name_the_argument_and_the_remedy(call, argument):
-    with pytest.raises(ValueError, match=rf"^{argument} must be .*, got .*Write for example {argument}="):
+    with pytest.raises(
+        ValueError, match=rf"^{argument} must be .*, got .*Write for example {argument}="
+    ):
         call()

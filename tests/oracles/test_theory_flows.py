@@ -1,4 +1,6 @@
-"""Solved flows: Ott-Antonsen, BBGKY, normalisation schemes, critical scaling, Gaussians, lost in the middle."""
+"""Solved flows: Ott-Antonsen, BBGKY, normalisation schemes, critical scaling, Gaussians, lost in
+the middle.
+"""
 
 import numpy as np
 import pytest
@@ -42,14 +44,18 @@ def test_poisson_quantiles_follow_the_kuramoto_flow():
         return np.imag(mean * np.exp(-1j * theta))
 
     path = solve_ivp(speed, (0, 3), theta, rtol=1e-9, atol=1e-11)
-    assert np.abs(np.exp(1j * path.y[:, -1]).mean()) == pytest.approx(poisson_order(3.0, 0.3), abs=1e-6)
+    assert np.abs(np.exp(1j * path.y[:, -1]).mean()) == pytest.approx(
+        poisson_order(3.0, 0.3), abs=1e-6
+    )
 
 
 def test_poisson_density_moments_and_quantiles():
     for k in range(3):
         moment = quad(lambda a, k=k: np.cos(k * a) * poisson_density(a, 0.6), -np.pi, np.pi)[0]
         assert moment == pytest.approx(0.6**k, abs=1e-10)
-    assert quad(lambda a: poisson_density(a, 0.6), -np.pi, poisson_quantile(0.2, 0.6))[0] == pytest.approx(0.2)
+    assert quad(lambda a: poisson_density(a, 0.6), -np.pi, poisson_quantile(0.2, 0.6))[
+        0
+    ] == pytest.approx(0.2)
 
 
 def test_bbgky_table():
@@ -80,7 +86,9 @@ def test_normalisation_table():
     post = normalised_flow([1, 5, 10, 20], 256, 5.0, "post")
     np.testing.assert_allclose(post.rho, [0.0100193231, 0.9117764300, 0.9999955999, 1], atol=6e-11)
     pre = normalised_flow([1, 5, 10, 20], 256, 5.0, "pre")
-    np.testing.assert_allclose(pre.rho, [0.0076229833, 0.1537910093, 0.6886033688, 0.9571294732], atol=6e-11)
+    np.testing.assert_allclose(
+        pre.rho, [0.0076229833, 0.1537910093, 0.6886033688, 0.9571294732], atol=6e-11
+    )
     assert pre.r[-1] == pytest.approx(13.94064787, abs=6e-9)
 
 
@@ -103,7 +111,11 @@ def token_speed(y, beta, scheme, t, alpha, switch):
         return output
     if scheme == "peri":
         return output / length
-    return r * tangent * {"post": 1.0, "mix": 1.0, "ngpt": alpha / length, "sqrt": 1 / np.sqrt(t + 1)}[scheme]
+    return (
+        r
+        * tangent
+        * {"post": 1.0, "mix": 1.0, "ngpt": alpha / length, "sqrt": 1 / np.sqrt(t + 1)}[scheme]
+    )
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -112,9 +124,14 @@ def test_normalised_flow_is_that_of_tokens(scheme):
     y = r0 * np.eye(n)
     for start, stop in [(0, switch), (switch, end)]:
         path = solve_ivp(
-            lambda t, s, a=start: token_speed(s.reshape(n, n), beta, scheme, max(t, a + 1e-12), alpha, switch).ravel(),
-            (start, stop), y.ravel(), rtol=1e-10, atol=1e-12,
-        )  # fmt: skip
+            lambda t, s, a=start: token_speed(
+                s.reshape(n, n), beta, scheme, max(t, a + 1e-12), alpha, switch
+            ).ravel(),
+            (start, stop),
+            y.ravel(),
+            rtol=1e-10,
+            atol=1e-12,
+        )
         y = path.y[:, -1].reshape(n, n)
     r = np.linalg.norm(y, axis=1)
     flow = normalised_flow(end, n, beta, scheme, r0, alpha=alpha, switch=switch)
@@ -135,13 +152,17 @@ def test_normalised_flow_broadcasts():
     flow = normalised_flow([0.0, 1.0, 2.0], [[8], [16]], 2.0, "peri", r0=1.5)
     assert flow.rho.shape == flow.r.shape == (2, 3)
     np.testing.assert_allclose(flow.rho[:, 0], 0, atol=1e-15)
-    assert flow.rho[1, 2] == pytest.approx(normalised_flow(2.0, 16, 2.0, "peri", r0=1.5).rho, abs=1e-11)
+    assert flow.rho[1, 2] == pytest.approx(
+        normalised_flow(2.0, 16, 2.0, "peri", r0=1.5).rho, abs=1e-11
+    )
 
 
 def test_critical_scaling_table():
     cosines = attention_cosine([100, 10**4, 10**6], 1 / 0.7, 0.3)
     np.testing.assert_allclose(cosines, [0.6379501414, 0.6316429335, 0.6315795873], atol=6e-11)
-    assert attention_cosine_limit(critical_scaling(0.3), 0.3) == pytest.approx(0.6315789474, abs=6e-11)
+    assert attention_cosine_limit(critical_scaling(0.3), 0.3) == pytest.approx(
+        0.6315789474, abs=6e-11
+    )
 
 
 def test_attention_cosine_is_that_of_vectors():
@@ -154,15 +175,27 @@ def test_attention_cosine_is_that_of_vectors():
 
 
 def test_three_phases():
-    np.testing.assert_allclose(attention_cosine(1e15, [0.5, 3.0], 0.3), attention_cosine_limit([0.5, 3.0], 0.3), atol=1e-4)
-    np.testing.assert_allclose(gradient_limit([0.5, 2.0, 3.0], 0.5, 4, 2.0), [0, 0.75 / 8, 0.75 / 2])
+    np.testing.assert_allclose(
+        attention_cosine(1e15, [0.5, 3.0], 0.3), attention_cosine_limit([0.5, 3.0], 0.3), atol=1e-4
+    )
+    np.testing.assert_allclose(
+        gradient_limit([0.5, 2.0, 3.0], 0.5, 4, 2.0), [0, 0.75 / 8, 0.75 / 2]
+    )
 
 
 def test_gaussian_line():
-    np.testing.assert_allclose(gaussian_variance([0.1, -1.0], 2.0, 0.5, 3.0), [2 / (1 - 0.6), 2 / (1 + 6)])
+    np.testing.assert_allclose(
+        gaussian_variance([0.1, -1.0], 2.0, 0.5, 3.0), [2 / (1 - 0.6), 2 / (1 + 6)]
+    )
     assert gaussian_blow_up(2.0, 0.5, 3.0) == pytest.approx(1 / 6)
     assert np.isnan(gaussian_variance(0.17, 2.0, 0.5, 3.0))
-    path = solve_ivp(lambda t, s: [0.5 * (1 + 3 * s[1]) * s[0], 3 * s[1] ** 2], (0, 0.1), [0.8, 2.0], rtol=1e-11, atol=1e-13)
+    path = solve_ivp(
+        lambda t, s: [0.5 * (1 + 3 * s[1]) * s[0], 3 * s[1] ** 2],
+        (0, 0.1),
+        [0.8, 2.0],
+        rtol=1e-11,
+        atol=1e-13,
+    )
     assert gaussian_mean(0.1, 0.8, 2.0, 0.5, 3.0) == pytest.approx(path.y[0, -1], rel=1e-9)
 
 
@@ -172,13 +205,21 @@ def test_gaussian_matrices_in_closed_form():
     S = root @ root.T / 3 + np.eye(3) / 2
     flow = gaussian_flow([0.0, 0.05], rng.normal(size=3), S, A, np.eye(3))
     np.testing.assert_allclose(flow.covariance[0], S)
-    np.testing.assert_allclose(flow.covariance[1], np.linalg.inv(np.linalg.inv(S) - 0.05 * (A + A.T)), rtol=1e-8)
-    np.testing.assert_allclose(gaussian_flow(0.25, [0.7], [[1.0]], [[1.0]], [[1.0]]).mean, gaussian_mean(0.25, 0.7))
+    np.testing.assert_allclose(
+        flow.covariance[1], np.linalg.inv(np.linalg.inv(S) - 0.05 * (A + A.T)), rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        gaussian_flow(0.25, [0.7], [[1.0]], [[1.0]], [[1.0]]).mean, gaussian_mean(0.25, 0.7)
+    )
 
 
 def test_gaussian_speed_is_that_of_attention_between_samples():
     rng = np.random.default_rng(4)
-    m, A, V = np.array([0.3, -0.2]), np.array([[0.3, 0.1], [-0.2, 0.2]]), np.array([[1.0, 0.4], [0.0, 0.7]])
+    m, A, V = (
+        np.array([0.3, -0.2]),
+        np.array([[0.3, 0.1], [-0.2, 0.2]]),
+        np.array([[1.0, 0.4], [0.0, 0.7]]),
+    )
     S = np.array([[0.5, 0.2], [0.2, 0.4]])
     x = rng.multivariate_normal(m, S, size=2000)
     weights = np.exp(x @ A @ x.T)
@@ -233,7 +274,10 @@ def test_position_influence_is_its_power_series():
         (lambda: initial_speed(8, 1.0, "pre", r0=0.0), "r0"),
         (lambda: attention_cosine(1, 1.0, 0.3), "n"),
         (lambda: gaussian_variance(0.1, variance=0.0), "variance"),
-        (lambda: gaussian_flow(0.1, [1.0, 2.0], [[1.0]], [[1.0]], [[1.0]]), "mean, covariance, A, V"),
+        (
+            lambda: gaussian_flow(0.1, [1.0, 2.0], [[1.0]], [[1.0]], [[1.0]]),
+            "mean, covariance, A, V",
+        ),
         (lambda: position_influence(1.2), "s"),
         (lambda: middle_critical_time(0.0), "beta"),
     ],

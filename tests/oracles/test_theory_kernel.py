@@ -39,7 +39,12 @@ def test_lambda_0_and_1_are_the_moments_of_the_kernel_under_the_sphere_measure(d
 
     total = quad(weight, 0, np.pi, epsrel=1e-13)[0]
     for k, harmonic in enumerate([lambda c: 1.0, lambda c: c]):
-        value = quad(lambda a, f=harmonic: f(np.cos(a)) * np.exp(beta * (np.cos(a) - 1)) * weight(a), 0, np.pi, epsrel=1e-12)[0]
+        value = quad(
+            lambda a, f=harmonic: f(np.cos(a)) * np.exp(beta * (np.cos(a) - 1)) * weight(a),
+            0,
+            np.pi,
+            epsrel=1e-12,
+        )[0]
         assert kernel_eigenvalue(k, beta, d, scaled=True) == pytest.approx(value / total, rel=1e-10)
 
 
@@ -74,7 +79,9 @@ def test_large_beta_and_large_dimension_stay_finite():
 
 def test_negative_beta_flips_odd_degrees():
     np.testing.assert_allclose(
-        kernel_eigenvalue([0, 1, 2], -2.0, 3), kernel_eigenvalue([0, 1, 2], 2.0, 3) * [1, -1, 1], rtol=1e-14
+        kernel_eigenvalue([0, 1, 2], -2.0, 3),
+        kernel_eigenvalue([0, 1, 2], 2.0, 3) * [1, -1, 1],
+        rtol=1e-14,
     )
 
 
@@ -84,7 +91,9 @@ def test_sampled_energy_is_the_mean_over_draws():
     x = rng.normal(size=(20_000, n, d))
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
     energies = np.exp(beta * x @ x.swapaxes(1, 2)).sum((1, 2)) / (2 * beta * n**2)
-    assert sampled_energy(n, beta, d) == pytest.approx(energies.mean(), abs=4 * energies.std() / np.sqrt(20_000))
+    assert sampled_energy(n, beta, d) == pytest.approx(
+        energies.mean(), abs=4 * energies.std() / np.sqrt(20_000)
+    )
 
 
 def test_broadcasting_and_scalars():
@@ -106,5 +115,7 @@ def test_broadcasting_and_scalars():
     ],
 )
 def test_errors_name_the_argument_and_the_remedy(call, argument):
-    with pytest.raises(ValueError, match=rf"^{argument} must be .*, got .*Write for example {argument}="):
+    with pytest.raises(
+        ValueError, match=rf"^{argument} must be .*, got .*Write for example {argument}="
+    ):
         call()

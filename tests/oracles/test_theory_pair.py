@@ -31,12 +31,16 @@ def test_pair_time_table():
     ],
 )
 def test_two_equal_clusters_table(beta, times):
-    np.testing.assert_allclose(merging_time([np.pi / 3, np.pi / 2, 2 * np.pi / 3, 3.0], beta), times, atol=6e-9)
+    np.testing.assert_allclose(
+        merging_time([np.pi / 3, np.pi / 2, 2 * np.pi / 3, 3.0], beta), times, atol=6e-9
+    )
 
 
 def test_free_pair_is_a_hyperbolic_tangent():
     t = np.linspace(0, 5, 11)
-    np.testing.assert_allclose(pair_cosine(t, -0.5, 0.0), np.tanh(t + np.arctanh(-0.5)), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(
+        pair_cosine(t, -0.5, 0.0), np.tanh(t + np.arctanh(-0.5)), rtol=1e-13, atol=1e-15
+    )
     assert pair_time(-0.5, 0.8, 0.0) == pytest.approx(np.arctanh(0.8) - np.arctanh(-0.5), rel=1e-14)
 
 
@@ -44,7 +48,9 @@ def test_speeds_as_printed():
     gamma = np.linspace(-0.9, 0.9, 7)
     expected = 2 * np.exp(gamma * 3) * (1 - gamma**2) / (np.exp(3) + np.exp(3 * gamma))
     np.testing.assert_allclose(pair_speed(gamma, 3.0), expected, rtol=1e-13)
-    np.testing.assert_allclose(pair_speed(gamma, 3.0, True), np.exp(3 * gamma) * (1 - gamma**2), rtol=1e-13)
+    np.testing.assert_allclose(
+        pair_speed(gamma, 3.0, True), np.exp(3 * gamma) * (1 - gamma**2), rtol=1e-13
+    )
 
 
 def test_weighted_pair_is_two_clusters_of_many_tokens():
@@ -54,13 +60,24 @@ def test_weighted_pair_is_two_clusters_of_many_tokens():
     gap = theta[:, None] - theta
     weights = np.exp(beta * np.cos(gap))
     speed = -(weights * np.sin(gap)).sum(1) / weights.sum(1)
-    assert weighted_pair_speed(angle, beta, m=0.25) == pytest.approx(speed[-1] - speed[0], rel=1e-12)
-    assert weighted_pair_speed(angle, beta, m=0.75) == pytest.approx(speed[-1] - speed[0], rel=1e-12)
+    assert weighted_pair_speed(angle, beta, m=0.25) == pytest.approx(
+        speed[-1] - speed[0], rel=1e-12
+    )
+    assert weighted_pair_speed(angle, beta, m=0.75) == pytest.approx(
+        speed[-1] - speed[0], rel=1e-12
+    )
 
 
 def test_weighted_merging_time_ends_at_the_threshold():
     t = merging_time(2.0, 3.0, 0.01, m=0.2)
-    path = solve_ivp(lambda t, a: weighted_pair_speed(a, 3.0, 0.2), (0, t), [2.0], "DOP853", rtol=1e-12, atol=1e-14)
+    path = solve_ivp(
+        lambda t, a: weighted_pair_speed(a, 3.0, 0.2),
+        (0, t),
+        [2.0],
+        "DOP853",
+        rtol=1e-12,
+        atol=1e-14,
+    )
     assert np.cos(path.y[0, -1]) == pytest.approx(0.99, abs=1e-9)
 
 
@@ -76,7 +93,9 @@ def test_growth_of_the_merging_time():
 
 
 def test_pairing_clock_table_and_its_ode():
-    np.testing.assert_allclose(pairing_angle(0.3, 1.2, [0.5, 0.25]), [0.71835172, 0.49311818], atol=6e-9)
+    np.testing.assert_allclose(
+        pairing_angle(0.3, 1.2, [0.5, 0.25]), [0.71835172, 0.49311818], atol=6e-9
+    )
     path = solve_ivp(lambda s, a: -(3 + 1 / 3) * np.sin(a), (0, 0.3), [1.2], rtol=1e-11, atol=1e-13)
     assert pairing_angle(0.3, 1.2, 0.25) == pytest.approx(path.y[0, -1], abs=1e-9)
 

@@ -38,10 +38,15 @@ def test_circle_table(beta, k, usa, sa):
 
 def test_sphere_tables():
     k = [1, 2, 3, 4]
-    usa, sa = [2.56071919, 4.47210077, 4.18406324, 2.70348478], [0.37533558, 0.65549496, 0.61327606, 0.39626134]
+    usa, sa = (
+        [2.56071919, 4.47210077, 4.18406324, 2.70348478],
+        [0.37533558, 0.65549496, 0.61327606, 0.39626134],
+    )
     np.testing.assert_allclose(growth_rate(k, 4.0, 3, "USA"), usa, atol=6e-9)
     np.testing.assert_allclose(growth_rate(k, 4.0, 3), sa, atol=6e-9)
-    np.testing.assert_allclose(growth_rate(k[:3], 9.0, 8), [0.52120928, 0.71881289, 0.66260448], atol=6e-9)
+    np.testing.assert_allclose(
+        growth_rate(k[:3], 9.0, 8), [0.52120928, 0.71881289, 0.66260448], atol=6e-9
+    )
 
 
 def test_sinkhorn_table():
@@ -50,7 +55,7 @@ def test_sinkhorn_table():
 
 
 def circle_rate(model, beta, k, ripple=1e-6, points=256):
-    """Growth of cos(k theta) read off the continuity equation on a grid, nothing expanded by hand."""
+    """Growth of cos(k theta) read off the continuity equation on a grid, nothing done by hand."""
     theta = 2 * np.pi * np.arange(points) / points
     density = (1 + ripple * np.cos(k * theta)) / points
     gap = theta[:, None] - theta
@@ -85,15 +90,23 @@ def test_rates_at_and_near_beta_zero():
 
 
 def test_sinkhorn_is_half_of_softmax_at_large_beta():
-    assert growth_rate(3, 1e5, 3, "Sinkhorn") / growth_rate(3, 1e5, 3) == pytest.approx(0.5, abs=1e-3)
+    assert growth_rate(3, 1e5, 3, "Sinkhorn") / growth_rate(3, 1e5, 3) == pytest.approx(
+        0.5, abs=1e-3
+    )
     assert np.isfinite(growth_rate([1, 50], 1e6, 1024)).all()
 
 
 def test_mode_switch_tables():
     circle = [1.0444568621, 3.1654344427, 6.2112983794, 10.2284831630, 15.2362767285, 21.2404519636]
     np.testing.assert_allclose(mode_switch(np.arange(1, 7), 2), circle, atol=6e-11)
-    np.testing.assert_allclose(mode_switch(np.arange(1, 5), 3), [1.81615453, 4.42529301, 7.96237985, 12.47743311], atol=6e-9)
-    np.testing.assert_allclose(mode_switch([1, 2, 3], 8), [5.25111070, 10.50034168, 16.59504342], atol=6e-9)
+    np.testing.assert_allclose(
+        mode_switch(np.arange(1, 5), 3),
+        [1.81615453, 4.42529301, 7.96237985, 12.47743311],
+        atol=6e-9,
+    )
+    np.testing.assert_allclose(
+        mode_switch([1, 2, 3], 8), [5.25111070, 10.50034168, 16.59504342], atol=6e-9
+    )
 
 
 def test_fastest_mode_changes_at_the_switches():
@@ -109,15 +122,22 @@ def test_noise_table_and_the_instability_it_marks():
     assert critical_noise(3.0) == pytest.approx(3.0 / i1(3.0), rel=1e-13)
     np.testing.assert_allclose(critical_noise(0.0, [2, 3, 7]), [2, 3, 7])
     kappa = critical_noise(2.2, 4)
-    assert growth_rate(1, 2.2, 4, "USA", kappa * 1.001) > 0 > growth_rate(1, 2.2, 4, "USA", kappa * 0.999)
+    assert (
+        growth_rate(1, 2.2, 4, "USA", kappa * 1.001)
+        > 0
+        > growth_rate(1, 2.2, 4, "USA", kappa * 0.999)
+    )
 
 
 def test_tricritical_table():
     beta = tricritical_beta([2, 3, 4])
     np.testing.assert_allclose(beta, [2.4469183113, 1.8161545254, 1.5752571501], atol=6e-11)
-    np.testing.assert_allclose(critical_noise(beta, [2, 3, 4]), [1.0202709594, 2.1879254219, 3.2693037796], atol=6e-11)
     np.testing.assert_allclose(
-        kernel_eigenvalue(2, beta, [2, 3, 4]) / kernel_eigenvalue(1, beta, [2, 3, 4]), 1 / np.array([2, 3, 4])
+        critical_noise(beta, [2, 3, 4]), [1.0202709594, 2.1879254219, 3.2693037796], atol=6e-11
+    )
+    np.testing.assert_allclose(
+        kernel_eigenvalue(2, beta, [2, 3, 4]) / kernel_eigenvalue(1, beta, [2, 3, 4]),
+        1 / np.array([2, 3, 4]),
     )
 
 
@@ -141,22 +161,33 @@ def circle_velocity(theta, beta, unnormalised):
 def test_polygon_eigenvalues_are_those_of_the_jacobian(n, beta, unnormalised):
     corners, step = 2 * np.pi * np.arange(n) / n, 1e-5
     columns = [
-        (circle_velocity(corners + step * e, beta, unnormalised) - circle_velocity(corners - step * e, beta, unnormalised))
+        (
+            circle_velocity(corners + step * e, beta, unnormalised)
+            - circle_velocity(corners - step * e, beta, unnormalised)
+        )
         for e in np.eye(n)
     ]
     jacobian = np.array(columns).T / (2 * step)
     expected = np.sort(np.linalg.eigvals(jacobian).real)
     values = polygon_eigenvalue(np.arange(n), n, beta, unnormalised)
-    np.testing.assert_allclose(np.sort(values), expected, atol=1e-7 * max(1, np.abs(expected).max()))
+    np.testing.assert_allclose(
+        np.sort(values), expected, atol=1e-7 * max(1, np.abs(expected).max())
+    )
 
 
 def test_polygon_closed_forms():
     beta = np.array([0.5, 3.0, 8.0])
     np.testing.assert_allclose(polygon_eigenvalue(1, 2, beta, True), np.exp(-beta), rtol=1e-12)
-    np.testing.assert_allclose(polygon_eigenvalue(1, 2, beta), 2 / (1 + np.exp(2 * beta)), rtol=1e-12)
-    np.testing.assert_allclose(polygon_eigenvalue(1, 3, beta, True), (0.5 + 0.75 * beta) * np.exp(-beta / 2), rtol=1e-12)
+    np.testing.assert_allclose(
+        polygon_eigenvalue(1, 2, beta), 2 / (1 + np.exp(2 * beta)), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        polygon_eigenvalue(1, 3, beta, True), (0.5 + 0.75 * beta) * np.exp(-beta / 2), rtol=1e-12
+    )
     np.testing.assert_allclose(polygon_eigenvalue(2, 4, beta, True), beta, rtol=1e-12)
-    np.testing.assert_allclose(polygon_eigenvalue(2, 4, beta), beta / np.cosh(beta / 2) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(
+        polygon_eigenvalue(2, 4, beta), beta / np.cosh(beta / 2) ** 2, rtol=1e-12
+    )
 
 
 def test_polygon_lifetimes_explain_the_clusters_of_figure_4():
@@ -167,7 +198,9 @@ def test_polygon_lifetimes_explain_the_clusters_of_figure_4():
 
 def test_square_changes_its_fastest_mode():
     for beta, mode in [(0.56, 1), (0.575, 2)]:
-        assert polygon_growth(4, beta, True) == pytest.approx(polygon_eigenvalue(mode, 4, beta, True))
+        assert polygon_growth(4, beta, True) == pytest.approx(
+            polygon_eigenvalue(mode, 4, beta, True)
+        )
         assert np.argmax(polygon_eigenvalue([1, 2], 4, beta)) == mode - 1
 
 

@@ -13,7 +13,12 @@ from tokenflock.theory.anisotropy import (
     two_cluster_growth,
 )
 from tokenflock.theory.polygon import polygon_eigenvalue
-from tokenflock.theory.probability import cap_fraction, hemisphere_probability, renyi_centres, strong_centres
+from tokenflock.theory.probability import (
+    cap_fraction,
+    hemisphere_probability,
+    renyi_centres,
+    strong_centres,
+)
 from tokenflock.theory.sharp import (
     cross_polytope_energy,
     icosahedron_energy,
@@ -32,7 +37,17 @@ from tokenflock.theory.thresholds import (
 
 def test_wendel_table():
     n, d = [32, 32, 32, 32, 32, 3, 4, 4, 10], [2, 8, 16, 20, 24, 2, 2, 3, 3]
-    table = [1.49011611938e-8, 1.66344642639e-3, 0.5, 0.925193607807, 0.998336553574, 0.75, 0.5, 0.875, 0.08984375]
+    table = [
+        1.49011611938e-8,
+        1.66344642639e-3,
+        0.5,
+        0.925193607807,
+        0.998336553574,
+        0.75,
+        0.5,
+        0.875,
+        0.08984375,
+    ]
     np.testing.assert_allclose(hemisphere_probability(n, d), table, rtol=1e-11)
     np.testing.assert_array_equal(hemisphere_probability([1, 5], [3, 5]), 1.0)
 
@@ -57,7 +72,9 @@ def test_strong_centres():
     theta = rng.uniform(0, 2 * np.pi, (4000, 40))
     far = 1 - np.cos(theta[:, :, None] - theta[:, None]) > 1 - np.cos(0.5)
     strong = np.array([far[:, k, :k].all(-1) for k in range(40)]).sum(0)
-    assert strong.mean() == pytest.approx(strong_centres(0.5, 2, 40), abs=4 * strong.std() / np.sqrt(4000))
+    assert strong.mean() == pytest.approx(
+        strong_centres(0.5, 2, 40), abs=4 * strong.std() / np.sqrt(4000)
+    )
 
 
 def test_renyi_constant():
@@ -85,7 +102,9 @@ def test_saddle_threshold_table():
     full = [0.66666667, 1.41421356, 4.78589357, 22.62802102, 97.20239064]
     np.testing.assert_allclose(saddle_threshold(n), half, atol=6e-9)
     np.testing.assert_allclose(saddle_threshold(n, np.pi), full, atol=6e-9)
-    np.testing.assert_allclose((np.array(n) - 1) * attraction_range(saddle_threshold(n, 1.1, 4), 4), 1.1, rtol=1e-12)
+    np.testing.assert_allclose(
+        (np.array(n) - 1) * attraction_range(saddle_threshold(n, 1.1, 4), 4), 1.1, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("beta", "value"), [(2.0, -2.8488856), (6.0, -169.787654)])
@@ -93,7 +112,10 @@ def test_figure_6_minimum(beta, value):
     minimum = curvature_minimum(beta)
     assert minimum.value == pytest.approx(value, rel=1e-8)
     numeric = minimize_scalar(
-        lambda tau: interaction_curvature(tau, beta), bounds=(0.1, 2), method="bounded", options={"xatol": 1e-10}
+        lambda tau: interaction_curvature(tau, beta),
+        bounds=(0.1, 2),
+        method="bounded",
+        options={"xatol": 1e-10},
     )
     assert minimum.tau == pytest.approx(numeric.x, abs=1e-6)
     side = interaction_curvature(minimum.tau + np.array([-1e-3, 1e-3]), beta)
@@ -110,7 +132,9 @@ def test_shallow_curvature_has_its_minimum_at_the_antipode():
 
 def test_triangle_witness():
     beta = np.array([-2.0, -0.7, -0.6, 1.0])
-    np.testing.assert_allclose(triangle_eigenvalue(beta), polygon_eigenvalue(1, 3, beta, unnormalised=True), rtol=1e-11)
+    np.testing.assert_allclose(
+        triangle_eigenvalue(beta), polygon_eigenvalue(1, 3, beta, unnormalised=True), rtol=1e-11
+    )
     assert triangle_eigenvalue(-2 / 3) == pytest.approx(0, abs=1e-15)
 
 
@@ -123,7 +147,9 @@ def test_sharp_energies_are_those_of_their_corners():
     simplex = np.eye(5) - 0.2
     simplex /= np.linalg.norm(simplex, axis=1, keepdims=True)
     assert simplex_energy(5, beta) == pytest.approx(energy(simplex, beta), rel=1e-13)
-    assert cross_polytope_energy(4, beta) == pytest.approx(energy(np.vstack([np.eye(4), -np.eye(4)]), beta), rel=1e-13)
+    assert cross_polytope_energy(4, beta) == pytest.approx(
+        energy(np.vstack([np.eye(4), -np.eye(4)]), beta), rel=1e-13
+    )
     base = np.array([[0, s, t * golden] for s in (1, -1) for t in (1, -1)])
     corners = np.vstack([np.roll(base, shift, axis=1) for shift in range(3)])
     corners /= np.linalg.norm(corners, axis=1, keepdims=True)
@@ -140,7 +166,9 @@ def test_polygons_and_simplices_coincide_in_low_dimension():
 
 
 def test_plateaus_of_the_staircase():
-    levels = [plateau_energy(np.array(m) / 5) for m in ([1] * 5, [2, 1, 1, 1], [3, 1, 1], [4, 1], [5])]
+    levels = [
+        plateau_energy(np.array(m) / 5) for m in ([1] * 5, [2, 1, 1, 1], [3, 1, 1], [4, 1], [5])
+    ]
     np.testing.assert_allclose(levels, np.array([5, 7, 11, 17, 25]) / 25)
     assert plateau_energy([0.4, 0.6], 4.0, 1.0) == pytest.approx(1.0)
     gram = [[1, 0.5, 0], [0.5, 1, -1], [0, -1, 1]]
@@ -150,9 +178,17 @@ def test_plateaus_of_the_staircase():
 
 def test_trap_window_and_the_hessian_behind_it():
     window = trap_window(1.0)
-    assert window.low == pytest.approx(0.7615941560, abs=6e-11) and window.high == pytest.approx(1.1996786403, abs=6e-11)
-    assert two_cluster_growth(1.0, window.low - 1e-6) < 0 < two_cluster_growth(1.0, window.low + 1e-6)
-    assert two_cluster_growth(window.high + 1e-6, 1.0) < 0 < two_cluster_growth(window.high - 1e-6, 1.0)
+    assert window.low == pytest.approx(0.7615941560, abs=6e-11) and window.high == pytest.approx(
+        1.1996786403, abs=6e-11
+    )
+    assert (
+        two_cluster_growth(1.0, window.low - 1e-6) < 0 < two_cluster_growth(1.0, window.low + 1e-6)
+    )
+    assert (
+        two_cluster_growth(window.high + 1e-6, 1.0)
+        < 0
+        < two_cluster_growth(window.high - 1e-6, 1.0)
+    )
 
 
 def test_two_cluster_hessian_is_the_curvature_of_the_energy():
@@ -171,7 +207,9 @@ def test_two_cluster_hessian_is_the_curvature_of_the_energy():
 
 def test_anisotropic_tables():
     assert maximiser_crossing(1.0) == pytest.approx(0.4337808305, abs=6e-11)
-    assert antipodal_energy(-1.0) == pytest.approx(np.cosh(1.0)) and antipodal_energy(-1.0, 0.3) < np.cosh(1.0)
+    assert antipodal_energy(-1.0) == pytest.approx(np.cosh(1.0)) and antipodal_energy(
+        -1.0, 0.3
+    ) < np.cosh(1.0)
     shares = [0.1937061226, 0.8237685764, 0.9698280249, 0.9881431696, 0.9924015652]
     np.testing.assert_allclose(four_particle_share(1.0, [0.5, 2, 5, 8, 10]), shares, atol=6e-11)
     tilts = [-4.1633061176, -5.1406468257, -6.1234693141, -10.0828424078]

@@ -1,4 +1,5 @@
-"""Every item of every paper: it says its setting, its numbers survive the disk, it can be drawn, and its claims hold.
+"""Every item of every paper: it says its setting, its numbers survive the disk, it can be drawn,
+and its claims hold.
 
 The cheap ones run by default, all of them with `-m slow`.
 """
@@ -27,7 +28,10 @@ CHEAP = {
 
 
 def parameters():
-    return [pytest.param(item, id=item.name, marks=() if item.name in CHEAP else pytest.mark.slow) for item in find(())]
+    return [
+        pytest.param(item, id=item.name, marks=() if item.name in CHEAP else pytest.mark.slow)
+        for item in find(())
+    ]
 
 
 @pytest.mark.parametrize("item", parameters())
@@ -41,12 +45,18 @@ def test_an_item_holds(item, tmp_path):
     claims = home.claims(data)
     assert data.attrs["setting"] and claims
     assert len({claim.id for claim in claims}) == len(claims)
-    failed = [f"{claim.id}: {claim.measured} not in {claim.interval}" for claim in claims if claim.verdict != "holds"]
+    failed = [
+        f"{claim.id}: {claim.measured} not in {claim.interval}"
+        for claim in claims
+        if claim.verdict != "holds"
+    ]
     assert not failed
     data.to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
     loaded = xr.load_dataset if isinstance(data, xr.Dataset) else xr.open_datatree
     again = loaded(tmp_path / "data.nc", engine="h5netcdf")
-    assert [claim.as_json() for claim in home.claims(again)] == [claim.as_json() for claim in claims]
+    assert [claim.as_json() for claim in home.claims(again)] == [
+        claim.as_json() for claim in claims
+    ]
     if hasattr(home, "draw"):
         with style("light"):
             drawn = home.draw(again)
@@ -60,11 +70,15 @@ def test_ids_are_unique_over_everything():
 
 
 def test_no_sentence_is_cut_off():
-    """Two strings on two lines are one only inside parentheses: a string that stands alone is a lost half of a sentence."""
+    """Two strings on two lines are one only inside parentheses: a string that stands alone is a
+    lost half of a sentence.
+    """
     folder = Path(papers.__file__).parent
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             body = getattr(node, "body", None)
             for line in body[1:] if isinstance(body, list) else []:
-                lost = isinstance(line, ast.Expr) and isinstance(line.value, (ast.Constant, ast.JoinedStr))
+                lost = isinstance(line, ast.Expr) and isinstance(
+                    line.value, (ast.Constant, ast.JoinedStr)
+                )
                 assert not lost, f"{path.name}:{line.lineno}"

@@ -1,7 +1,8 @@
 """Claims can fail: a law, an energy, a solver or a curve that is wrong turns the right ones red.
 
-Each perturbation is a bug of published code: an energy that forgets beta, a flow without its tangent projection, a Runge-Kutta
-step whose stages share one frozen field, a curve for another number of tokens.
+Each perturbation is a bug of published code: an energy that forgets beta, a flow without its
+tangent projection, a Runge-Kutta step whose stages share one frozen field, a curve for another
+number of tokens.
 """
 
 from __future__ import annotations
@@ -36,8 +37,15 @@ def red(claims) -> set[str]:
 
 def test_an_energy_with_the_wrong_beta(perturb):
     right = Energy.measure
-    perturb(Energy, "measure", lambda self, x, w: right(eqx.tree_at(lambda one: one.beta, self, 1.1 * self.beta), x, w))
-    assert red(gradient_flow._variation_claims(gradient_flow._variations(3))) == {"first-variation", "log-partition"}
+    perturb(
+        Energy,
+        "measure",
+        lambda self, x, w: right(eqx.tree_at(lambda one: one.beta, self, 1.1 * self.beta), x, w),
+    )
+    assert red(gradient_flow._variation_claims(gradient_flow._variations(3))) == {
+        "first-variation",
+        "log-partition",
+    }
 
 
 def test_a_flow_without_its_tangent_projection(perturb):
@@ -57,7 +65,9 @@ def test_runge_kutta_with_a_frozen_field(perturb):
 
 def test_a_curve_for_another_number_of_tokens(monkeypatch):
     """The published notebook draws the curve for n = 128 over systems of n = 32."""
-    data = xr.DataTree.from_dict({"curve": xr.Dataset({"beta": ("time", [fig3._curve(30.0)])}, coords={"time": [30.0]})})
+    data = xr.DataTree.from_dict(
+        {"curve": xr.Dataset({"beta": ("time", [fig3._curve(30.0)])}, coords={"time": [30.0]})}
+    )
     assert fig3._curve_claim(data, 30.0).verdict == "holds"
     right = fig3.transition_curve
     monkeypatch.setattr(fig3, "transition_curve", lambda t, n, delta: right(t, n=128, delta=delta))

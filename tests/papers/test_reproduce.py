@@ -1,4 +1,4 @@
-"""What `reproduce` promises: pages, claims, resuming, and honesty about what broke or did not run."""
+"""What `reproduce` promises: pages, claims, resuming, honesty about what broke or did not run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ class Fake(Item):
 
 
 def item(stem: str, compute, claims=None, **more) -> Fake:
-    claims = claims or (lambda data: [Claim("two", "one and one are two", "Axiom 1", float(data.two), near(2, 1e-9))])
+    claims = claims or (
+        lambda data: [
+            Claim("two", "one and one are two", "Axiom 1", float(data.two), near(2, 1e-9))
+        ]
+    )
     return Fake(
         "perspective",
         stem,
@@ -71,7 +75,9 @@ def only(monkeypatch):
 
 
 def test_verdicts():
-    claim = lambda measured, interval: Claim("", "", "", measured, interval).verdict  # noqa: E731
+    def claim(measured, interval):
+        return Claim("", "", "", measured, interval).verdict
+
     assert claim(1.0, near(1, 0.1)) == "holds"
     assert claim(1.2, near(1, 0.1)) == "fails"
     assert claim(None, near(1, 0.1)) == "not run"
@@ -89,10 +95,16 @@ def test_a_report_has_its_page_its_claims_its_numbers_and_its_figures(tmp_path, 
     page = (tmp_path / "index.html").read_text()
     assert "One and one are two" in page and "How &lt;it&gt; was done." in page and "n = 2" in page
     assert 'src="data:image/png;base64,' in page
-    words = re.sub(r"base64,[^\"']+|https://arxiv\.org", "", page.split("</style>")[1])  # letters of a picture are no address
+    words = re.sub(
+        r"base64,[^\"']+|https://arxiv\.org", "", page.split("</style>")[1]
+    )  # letters of a picture are no address
     assert "http" not in words
     (claim,) = json.loads((tmp_path / "claims.json").read_text())
-    assert claim["id"] == "perspective/fake/two" and claim["verdict"] == "holds" and claim["measured"] == 2.0
+    assert (
+        claim["id"] == "perspective/fake/two"
+        and claim["verdict"] == "holds"
+        and claim["measured"] == 2.0
+    )
     assert set(claim) >= {"id", "statement", "source", "measured", "interval", "verdict", "note"}
     assert float(xr.load_dataset(tmp_path / "data/perspective/fake.nc").two) == 2.0
     for name in ("fake", "fake-again"):
@@ -101,7 +113,9 @@ def test_a_report_has_its_page_its_claims_its_numbers_and_its_figures(tmp_path, 
 
 
 def test_what_breaks_or_cannot_run_is_said_and_stops_nothing(tmp_path, only):
-    unrun = lambda data: [Claim("mean", "it clusters", "Figure 1", data and float(data.two), at_least(0))]  # noqa: E731
+    def unrun(data):
+        return [Claim("mean", "it clusters", "Figure 1", data and float(data.two), at_least(0))]
+
     only(item("bad", broken), item("none", absent, unrun), item("good", two))
     report = reproduce(out=tmp_path)
     assert [claim.verdict for claim in report.claims] == ["fails", "not run", "holds"]
@@ -114,7 +128,10 @@ def test_what_breaks_or_cannot_run_is_said_and_stops_nothing(tmp_path, only):
 
 def test_a_report_resumes_and_runs_again_only_when_it_must(tmp_path, only):
     count = []
-    counted = lambda scale: count.append(scale.name) or two(scale)  # noqa: E731
+
+    def counted(scale):
+        return count.append(scale.name) or two(scale)
+
     stop = SimpleNamespace(now=True)
 
     def interrupted(scale):
@@ -128,7 +145,9 @@ def test_a_report_resumes_and_runs_again_only_when_it_must(tmp_path, only):
     assert len(json.loads((tmp_path / "claims.json").read_text())) == 1
     stop.now = False
     told = []
-    report = reproduce(out=tmp_path, watcher=Watcher(ends=lambda outcome, remembered: told.append(remembered)))
+    report = reproduce(
+        out=tmp_path, watcher=Watcher(ends=lambda outcome, remembered: told.append(remembered))
+    )
     assert count == ["quick"] and told == [True, False] and len(report.claims) == 2
     reproduce(out=tmp_path, again=True)
     assert count == ["quick", "quick"]
@@ -140,10 +159,12 @@ def test_a_report_resumes_and_runs_again_only_when_it_must(tmp_path, only):
 
 
 def test_claims_survive_the_way_to_disk_and_back(tmp_path, only):
-    many = lambda data: [  # noqa: E731
-        Claim("a", "s", "t", 1.5, at_most(2), error=0.1, note="n", erratum="e"),
-        Claim("b", "s", "t", float("nan"), at_least(2)),
-    ]
+    def many(data):
+        return [
+            Claim("a", "s", "t", 1.5, at_most(2), error=0.1, note="n", erratum="e"),
+            Claim("b", "s", "t", float("nan"), at_least(2)),
+        ]
+
     only(item("fake", two, many))
     first, second = reproduce(out=tmp_path), reproduce(out=tmp_path)
     assert first.claims[0] == second.claims[0]
@@ -177,9 +198,14 @@ def test_the_command_line(tmp_path, capsys):
 
 
 def test_a_claim_that_fails_makes_the_exit_code_one(tmp_path, monkeypatch, only):
-    wrong = lambda data: [Claim("two", "one and one are three", "Axiom 1", float(data.two), near(3, 1e-9))]  # noqa: E731
+    def wrong(data):
+        return [Claim("two", "one and one are three", "Axiom 1", float(data.two), near(3, 1e-9))]
+
     only(item("fake", two, wrong))
-    for words in (["reproduce", "perspective/fig6", "--out", str(tmp_path)], ["verify", "perspective/fig6"]):
+    for words in (
+        ["reproduce", "perspective/fig6", "--out", str(tmp_path)],
+        ["verify", "perspective/fig6"],
+    ):
         with pytest.raises(SystemExit) as end:
             main(words)
         assert end.value.code == 1

@@ -18,7 +18,11 @@ def test_timeline_shows_what_is_measured(sphere_run):
     true = flock.measure(sphere_run, [Energy(convention=Convention.STAIRCASE), ClusterCount()])
     np.testing.assert_allclose(above.lines[0].get_ydata(), true.energy)
     np.testing.assert_array_equal(below.lines[0].get_ydata(), true.cluster_count)
-    assert "energy" in above.get_ylabel() and below.get_ylabel() == "clusters" and below.get_xlabel() == "time $t$ (flow)"
+    assert (
+        "energy" in above.get_ylabel()
+        and below.get_ylabel() == "clusters"
+        and below.get_xlabel() == "time $t$ (flow)"
+    )
 
 
 def test_timeline_marks_every_merge(sphere_run):
@@ -42,7 +46,12 @@ def test_an_energy_that_overflows_is_shown_by_its_logarithm(standing):
 def test_histogram_shows_the_shares_at_the_times_asked(sphere_run):
     ax = plots.histogram(sphere_run, at=[0.0, 6.0, 15.0], bins=20)
     words = " ".join(text.get_text() for text in ax.texts)
-    assert "$t$ = 0" in words and "$t$ = 6" in words and "$t$ = 15" in words and ax.get_xlabel().startswith("cosine")
+    assert (
+        "$t$ = 0" in words
+        and "$t$ = 6" in words
+        and "$t$ = 15" in words
+        and ax.get_xlabel().startswith("cosine")
+    )
     share = flock.measure(sphere_run.isel(time=[-1]), Histogram(20)).histogram.values[0]
     last = ax.patches[-1].get_data()  # outline of the lowest ridge, at base 0
     np.testing.assert_allclose(last.values / last.values.max(), share / share.max())
@@ -66,7 +75,9 @@ def test_overview_shows_four_moments_and_three_curves(name, request):
     assert ("principal axes" in figure.get_suptitle()) == (name == "high_run")
 
 
-@pytest.mark.parametrize("name", ["sphere", "histogram", "histogram_over_time", "timeline", "trajectories"])
+@pytest.mark.parametrize(
+    "name", ["sphere", "histogram", "histogram_over_time", "timeline", "trajectories"]
+)
 def test_a_model_is_drawn_like_a_run(model, name):
     drawn = getattr(plots, name)(model)
     axes = drawn.axes if hasattr(drawn, "axes") and isinstance(drawn.axes, list) else [drawn]
@@ -111,15 +122,22 @@ def test_a_plot_takes_the_theme_of_the_axes_it_is_given(circle_run):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_palette_can_be_told_apart_in_grey(theme):
     with plots.style(theme) as look:
-        grey = [np.dot(matplotlib.colors.to_rgb(colour), [0.299, 0.587, 0.114]) for colour in look.palette[:3]]
+        grey = [
+            np.dot(matplotlib.colors.to_rgb(colour), [0.299, 0.587, 0.114])
+            for colour in look.palette[:3]
+        ]
         paper = np.dot(matplotlib.colors.to_rgb(look.paper), [0.299, 0.587, 0.114])
     assert np.abs(np.subtract.outer(grey, grey))[np.triu_indices(3, 1)].min() > 0.08
     assert np.abs(np.array(grey) - paper).min() > 0.25
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")])
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")]
+)
 def test_save_figure_writes_the_same_file_twice(circle_run, tmp_path, suffix, magic):
-    one, two = (plots.save_figure(plots.trajectories(circle_run), tmp_path / f"{k}{suffix}") for k in "ab")
+    one, two = (
+        plots.save_figure(plots.trajectories(circle_run), tmp_path / f"{k}{suffix}") for k in "ab"
+    )
     assert one.read_bytes().startswith(magic) and one.read_bytes() == two.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"a{suffix}", f"b{suffix}"]
     if suffix == ".pdf":
@@ -136,8 +154,8 @@ def test_save_figure_says_what_to_write_instead(circle_run, tmp_path):
 
 def test_plots_are_importable_without_matplotlib_and_never_hidden_by_their_files():
     code = (
-        "import sys, tokenflock.plots as p; assert 'matplotlib' not in sys.modules; "
-        "import tokenflock.plots.dashboard, tokenflock.plots.films; "
-        "assert all(callable(getattr(p, name)) for name in p.__all__); assert 'matplotlib.pyplot' not in sys.modules"
+        "import sys, tokenflock.plots as p; assert 'matplotlib' not in sys.modules; import"
+        " tokenflock.plots.dashboard, tokenflock.plots.films; assert all(callable(getattr(p, name))"
+        " for name in p.__all__); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

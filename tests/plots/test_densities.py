@@ -13,7 +13,9 @@ from tokenflock.meanfield import Mixture, Ripple, VonMises, evolve, grid, optima
 from tokenflock.plots._spread import spread
 from tokenflock.plots.surfaces import _values as on_ball
 
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of the reader, imageio_ffmpeg.read_frames
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:os.fork:RuntimeWarning"
+)  # of the reader, imageio_ffmpeg.read_frames
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,11 @@ def test_a_heat_map_shows_every_density_at_its_time_and_angle(around):
     np.testing.assert_allclose(shown[:-1], around.density.values.T)
     np.testing.assert_allclose(shown[-1], around.density.values[:, 0])  # 2 pi is 0
     assert ax.get_xlim() == (0, 1) and ax.get_ylim() == (0, 2 * np.pi)
-    assert ax.get_xlabel() == "time $t$" and "theta" in ax.get_ylabel() and "Self-attention" in ax.get_title(loc="left")
+    assert (
+        ax.get_xlabel() == "time $t$"
+        and "theta" in ax.get_ylabel()
+        and "Self-attention" in ax.get_title(loc="left")
+    )
     assert mesh.norm.vmax == pytest.approx(float(around.density.max()))
     assert any("density" in axes.get_ylabel() for axes in ax.child_axes)  # the colour bar
 
@@ -61,15 +67,18 @@ def test_a_heat_map_of_latitudes_ends_at_the_poles_and_a_steep_one_has_logarithm
 
 def test_a_radial_plot_stands_as_high_as_the_density(around, flat):
     ax = plots.radial(around, at=0.4)
-    crest = max((line for line in ax.lines if len(line.get_xdata()) == 49), key=lambda line: len(line.get_xdata()))
+    crest = max(
+        (line for line in ax.lines if len(line.get_xdata()) == 49),
+        key=lambda line: len(line.get_xdata()),
+    )
     height = np.hypot(*crest.get_data())[:-1] - 1
     rho = around.density.values[2]
     np.testing.assert_allclose(height / height.max(), rho / rho.max(), atol=1e-12)
     assert any(f"{rho.max():.3f}" in text.get_text() for text in ax.texts)
     assert "$t$ = 0.4" in ax.get_title(loc="left")
-    assert "least energy" in plots.radial(flat).get_title(loc="left") and "diag(1, 1.2)" in plots.radial(flat).get_title(
+    assert "least energy" in plots.radial(flat).get_title(
         loc="left"
-    )
+    ) and "diag(1, 1.2)" in plots.radial(flat).get_title(loc="left")
 
 
 def tokens(start, n: int, d: int) -> np.ndarray:
@@ -80,7 +89,9 @@ def tokens(start, n: int, d: int) -> np.ndarray:
     turn = 2.399963 * np.arange(n)
     if d == 2:
         return np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    return np.stack([np.sin(angle) * np.cos(turn), np.sin(angle) * np.sin(turn), np.cos(angle)], axis=1)
+    return np.stack(
+        [np.sin(angle) * np.cos(turn), np.sin(angle) * np.sin(turn), np.cos(angle)], axis=1
+    )
 
 
 @pytest.mark.parametrize("d", [2, 3])
@@ -103,7 +114,9 @@ def test_a_surface_has_the_density_of_every_point():
     tale = spread(tilted(48))
     points = np.random.default_rng(0).normal(size=(200, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
-    np.testing.assert_allclose(on_ball(tale, 0, points), (1 + 0.5 * points[:, 0]) / (4 * np.pi), rtol=2e-3)
+    np.testing.assert_allclose(
+        on_ball(tale, 0, points), (1 + 0.5 * points[:, 0]) / (4 * np.pi), rtol=2e-3
+    )
 
 
 def test_the_brightest_side_of_a_surface_faces_the_camera_that_looks_at_it():
@@ -123,7 +136,14 @@ def test_a_surface_of_latitudes_says_where_it_comes_from(along):
 
 @pytest.mark.parametrize("name", ["around", "along"])
 def test_a_measure_can_be_filmed(name, request, tmp_path):
-    path = plots.film(request.getfixturevalue(name), tmp_path / "x.mp4", fps=12, size=(320, 180), theme="dark", spin=40)
+    path = plots.film(
+        request.getfixturevalue(name),
+        tmp_path / "x.mp4",
+        fps=12,
+        size=(320, 180),
+        theme="dark",
+        spin=40,
+    )
     frames = imageio_ffmpeg.read_frames(str(path))
     head = next(frames)
     pictures = [np.frombuffer(frame, np.uint8).reshape(180, 320, 3).astype(int) for frame in frames]
@@ -135,11 +155,16 @@ def test_a_measure_can_be_filmed(name, request, tmp_path):
 def test_dark_pictures_are_dark_and_axes_are_used_where_given(around):
     with plots.style("dark") as theme:
         figure, (left, right) = plots.panels(1, 2)
-        assert plots.density_over_time(around, ax=left) is left and plots.radial(around, ax=right) is right
+        assert (
+            plots.density_over_time(around, ax=left) is left
+            and plots.radial(around, ax=right) is right
+        )
     assert figure.get_facecolor() == to_rgba(theme.paper)
 
 
-def test_what_cannot_be_drawn_is_refused_with_a_way_out(around, along, flat, circle_run, sphere_run, tmp_path):
+def test_what_cannot_be_drawn_is_refused_with_a_way_out(
+    around, along, flat, circle_run, sphere_run, tmp_path
+):
     for draw, result, words in [
         (plots.density_over_time, circle_run, "density"),
         (plots.density_over_time, flat, "evolve"),

@@ -11,21 +11,34 @@ import tokenflock as flock
 from tokenflock import plots
 from tokenflock.plots import films
 
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of the reader, imageio_ffmpeg.read_frames
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:os.fork:RuntimeWarning"
+)  # of the reader, imageio_ffmpeg.read_frames
 
 
 def read(path):
     frames = imageio_ffmpeg.read_frames(str(path))
     head = next(frames)
-    return head, [np.frombuffer(frame, np.uint8).reshape(*head["size"][::-1], 3) for frame in frames]
+    return head, [
+        np.frombuffer(frame, np.uint8).reshape(*head["size"][::-1], 3) for frame in frames
+    ]
 
 
 def test_an_mp4_has_every_frame_at_the_size_and_speed_asked(circle_run, tmp_path):
     shares = []
-    path = plots.film(circle_run, tmp_path / "run.mp4", fps=20, size=(321, 181), progress=shares.append)
+    path = plots.film(
+        circle_run, tmp_path / "run.mp4", fps=20, size=(321, 181), progress=shares.append
+    )
     head, frames = read(path)
-    assert head["size"] == (322, 182) and head["fps"] == 20 and head["codec"] == "h264" and "yuv420p" in head["pix_fmt"]
-    assert len(frames) == 41 and shares[-1] == 1 and len(shares) == 41 and np.all(np.diff(shares) > 0)
+    assert (
+        head["size"] == (322, 182)
+        and head["fps"] == 20
+        and head["codec"] == "h264"
+        and "yuv420p" in head["pix_fmt"]
+    )
+    assert (
+        len(frames) == 41 and shares[-1] == 1 and len(shares) == 41 and np.all(np.diff(shares) > 0)
+    )
     assert np.abs(frames[0].astype(int) - frames[-1]).max() > 100  # the tokens have moved
     assert list(tmp_path.iterdir()) == [path]
 
@@ -33,7 +46,13 @@ def test_an_mp4_has_every_frame_at_the_size_and_speed_asked(circle_run, tmp_path
 @pytest.mark.parametrize("name", ["sphere_run", "high_run", "model", "layer_run"])
 def test_every_kind_of_result_can_be_filmed(name, request, tmp_path):
     path = plots.film(
-        request.getfixturevalue(name), tmp_path / "x.mp4", seconds=0.5, fps=12, size=(240, 320), theme="dark", spin=40
+        request.getfixturevalue(name),
+        tmp_path / "x.mp4",
+        seconds=0.5,
+        fps=12,
+        size=(240, 320),
+        theme="dark",
+        spin=40,
     )
     head, frames = read(path)
     assert len(frames) == 6 and head["size"] == (240, 320) and frames[0][0, 0].max() < 50
@@ -77,16 +96,22 @@ def test_a_gif_lasts_as_long_as_asked_and_loops(circle_run, tmp_path):
 
 def test_log_time_is_chosen_by_the_spacing_of_frames_and_can_be_set(circle_run, tmp_path):
     late = circle_run.isel(time=slice(1, None)).assign_coords(time=np.geomspace(0.01, 1000, 40))
-    stretched = late.combine_first(circle_run.isel(time=[0]))  # with a frame at time zero, which has no place on the axis
+    stretched = late.combine_first(
+        circle_run.isel(time=[0])
+    )  # with a frame at time zero, which has no place on the axis
     stretched.attrs = circle_run.attrs
 
     def first(result, name, **options):
-        return read(plots.film(result, tmp_path / name, seconds=0.1, fps=10, size=(320, 180), **options))[1][0].astype(int)
+        return read(
+            plots.film(result, tmp_path / name, seconds=0.1, fps=10, size=(320, 180), **options)
+        )[1][0].astype(int)
 
     chosen, log, linear = (first(stretched, f"{k}.mp4", log_time=k) for k in (None, True, False))
     np.testing.assert_array_equal(chosen, log)
     assert np.abs(log - linear).max() > 100
-    np.testing.assert_array_equal(first(circle_run, "a.mp4"), first(circle_run, "b.mp4", log_time=False))
+    np.testing.assert_array_equal(
+        first(circle_run, "a.mp4"), first(circle_run, "b.mp4", log_time=False)
+    )
 
 
 def test_making_an_mp4_runs_no_python_in_a_fork(circle_run, tmp_path):

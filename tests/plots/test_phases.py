@@ -37,7 +37,11 @@ def test_times_that_are_not_uniform_have_their_own_cells(table):
 def test_the_words_say_what_ran(phases):
     ax = plots.phase_diagram(phases)
     assert ax.get_title(loc="left") == "Self-attention, $n$ = 8, $d$ = 8, 6 repeats (layer map)"
-    assert ax.get_xlabel() == "time $t$" and "beta" in ax.get_ylabel() and ax.child_axes[0].get_ylabel() == "pair density"
+    assert (
+        ax.get_xlabel() == "time $t$"
+        and "beta" in ax.get_ylabel()
+        and ax.child_axes[0].get_ylabel() == "pair density"
+    )
     bare = plots.phase_diagram(phases, title=False)
     assert bare.get_title(loc="left") == "" and bare.get_xlabel() == "time $t$ (layer map)"
 
@@ -68,7 +72,10 @@ def test_the_predicted_transition_is_drawn_named_and_told_from_every_background(
     drawn = dict(zip(x, y))
     assert [drawn[t] for t in phases.time.values[inside]] == list(front[inside])
     assert drawn[onset] == 0  # it begins at beta = 0, between two frames
-    assert line.get_label() == "theory: layer map, $n$ = 8" and ax.get_legend().get_texts()[0].get_text() == line.get_label()
+    assert (
+        line.get_label() == "theory: layer map, $n$ = 8"
+        and ax.get_legend().get_texts()[0].get_text() == line.get_label()
+    )
     assert any("Stroke" in type(effect).__name__ for effect in line.get_path_effects())
     assert not plots.phase_diagram(phases, curve=False).lines
 
@@ -86,7 +93,9 @@ def test_the_transition_of_beta_is_not_drawn_against_another_parameter(table):
 
 
 def test_the_name_of_the_curve_keeps_clear_of_it(table):
-    result = table([1, 2, 3], np.linspace(0, 10, 50)).assign(transition=("time", np.linspace(0.5, 30, 50)))
+    result = table([1, 2, 3], np.linspace(0, 10, 50)).assign(
+        transition=("time", np.linspace(0.5, 30, 50))
+    )
     ax = plots.phase_diagram(result)
     figure = ax.get_figure()
     figure.canvas.draw()
@@ -98,14 +107,21 @@ def test_the_name_of_the_curve_keeps_clear_of_it(table):
 def test_values_in_any_order_are_drawn_in_order(table):
     result = table([1.0, 2.0, 4.5], [0, 1, 2])
     mixed = result.isel(beta=[2, 0, 1])
-    np.testing.assert_array_equal(drawn(plots.phase_diagram(mixed))[0].get_array(), result.pair_density)
+    np.testing.assert_array_equal(
+        drawn(plots.phase_diagram(mixed))[0].get_array(), result.pair_density
+    )
 
 
 def test_a_geometric_parameter_has_a_logarithmic_axis_with_plain_numbers(table):
     ax = plots.phase_diagram(table([4, 8, 16, 32], [0, 1, 2], name="n"))
     np.testing.assert_allclose(drawn(ax)[2], np.array([4, 8, 16, 32, 64]) / 2**0.5)
     ax.get_figure().canvas.draw()
-    assert ax.get_yscale() == "log" and [text.get_text() for text in ax.get_yticklabels()] == ["4", "8", "16", "32"]
+    assert ax.get_yscale() == "log" and [text.get_text() for text in ax.get_yticklabels()] == [
+        "4",
+        "8",
+        "16",
+        "32",
+    ]
     assert ax.get_title(loc="left") == r"Self-attention, $\beta$ = 1, $d$ = 3, 16 repeats (flow)"
 
 
@@ -117,7 +133,9 @@ def test_other_parameters_have_a_linear_axis(table, values):
 
 def test_a_selected_value_is_told_in_the_title(table):
     over_both = xr.concat([table([1, 2], [0, 1, 2]) for _ in range(2)], "d").assign_coords(d=[5, 6])
-    over_both.attrs["recipe"] = over_both.attrs["recipe"].replace('"over": {', '"over": {"d": [5, 6], ')
+    over_both.attrs["recipe"] = over_both.attrs["recipe"].replace(
+        '"over": {', '"over": {"d": [5, 6], '
+    )
     assert "$d$ = 6," in plots.phase_diagram(over_both.sel(d=6)).get_title(loc="left")
     assert "$d$" not in plots.phase_diagram(over_both.isel(d=0, drop=True)).get_title(loc="left")
 
@@ -125,7 +143,10 @@ def test_a_selected_value_is_told_in_the_title(table):
 def test_times_in_equal_ratios_have_a_logarithmic_axis(table):
     result = table([1, 2, 3], [0, *np.geomspace(0.01, 1000, 40)])
     for make in (plots.phase_diagram, plots.curves):
-        assert make(result).get_xscale() == "log" and make(result, log_time=False).get_xscale() == "linear"
+        assert (
+            make(result).get_xscale() == "log"
+            and make(result, log_time=False).get_xscale() == "linear"
+        )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +154,10 @@ def test_times_in_equal_ratios_have_a_logarithmic_axis(table):
     [
         (np.geomspace(0.05, 1e4, 100), True),
         (np.array([0, *np.geomspace(0.05, 1e4, 100)]), True),
-        (np.unique(np.geomspace(0.1, 2000, 80).round(1)), True),  # as kept by a solver with a step of 0.1
+        (
+            np.unique(np.geomspace(0.1, 2000, 80).round(1)),
+            True,
+        ),  # as kept by a solver with a step of 0.1
         (np.geomspace(0.1, 90, 100), False),
         (np.linspace(0, 30, 200), False),
         (np.linspace(0.001, 3000, 200), False),
@@ -150,15 +174,30 @@ def test_a_grid_has_one_scale_and_titles_that_tell_panels_apart(table):
     figure = plots.phase_grid(results)
     *panels, bar = figure.axes
     assert [ax.get_title(loc="left") for ax in panels] == [f"$d$ = {d}" for d in (2, 8, 32, 64)]
-    assert figure.get_suptitle() == r"Self-attention, $n$ = 8, 16 repeats" and bar.get_ylabel() == "pair density"
-    assert [bool(ax.get_ylabel()) for ax in panels] == [True, False, True, False]  # two rows of two, not three and one
+    assert (
+        figure.get_suptitle() == r"Self-attention, $n$ = 8, 16 repeats"
+        and bar.get_ylabel() == "pair density"
+    )
+    assert [bool(ax.get_ylabel()) for ax in panels] == [
+        True,
+        False,
+        True,
+        False,
+    ]  # two rows of two, not three and one
     other = [one.rename(pair_density="rate") * scale for one, scale in zip(results, (1, 2, 3, 4))]
-    assert len({drawn(ax)[0].get_clim() for ax in plots.phase_grid(other, observable="rate").axes[:-1]}) == 1
+    assert (
+        len(
+            {drawn(ax)[0].get_clim() for ax in plots.phase_grid(other, observable="rate").axes[:-1]}
+        )
+        == 1
+    )
 
 
 def test_a_grid_names_its_curves_once(phases):
     figure = plots.phase_grid([phases, phases])
-    assert [text.get_text() for key in figure.legends for text in key.get_texts()] == ["theory: layer map, $n$ = 8"]
+    assert [text.get_text() for key in figure.legends for text in key.get_texts()] == [
+        "theory: layer map, $n$ = 8"
+    ]
     assert all(len(ax.lines) == 1 and ax.get_legend() is None for ax in figure.axes[:2])
 
 
@@ -166,7 +205,13 @@ def test_curves_show_means_with_two_standard_errors(phases):
     ax = plots.curves(phases)
     for k, (line, band) in enumerate(zip(ax.lines, ax.collections, strict=True)):
         np.testing.assert_array_equal(line.get_ydata(), phases.pair_density[k])
-        height = np.ptp([point[1] for point in band.get_paths()[0].vertices if point[0] == phases.time.values[12]])
+        height = np.ptp(
+            [
+                point[1]
+                for point in band.get_paths()[0].vertices
+                if point[0] == phases.time.values[12]
+            ]
+        )
         np.testing.assert_allclose(height, 4 * phases.pair_density_error[k, 12], atol=1e-12)
     assert [text.get_text() for text in ax.get_legend().get_texts()][-1] == r"$\beta$ = 0.5"
     assert len({matplotlib.colors.to_hex(line.get_color()) for line in ax.lines}) == 5
@@ -181,7 +226,9 @@ def test_many_curves_have_a_colour_bar_and_single_repeats_no_bands(table):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_plots_of_ensembles_can_be_saved_in_both_themes_and_for_the_least_of_data(table, phases, theme, tmp_path):
+def test_plots_of_ensembles_can_be_saved_in_both_themes_and_for_the_least_of_data(
+    table, phases, theme, tmp_path
+):
     with plots.style(theme):
         for k, result in enumerate((phases, table([2.0], [0, 1]), table([1, 2], [3.0]))):
             plots.save_figure(plots.phase_diagram(result), tmp_path / f"{k}.png")

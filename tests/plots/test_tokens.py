@@ -24,23 +24,31 @@ def discs_of(ax):
 def test_circle_draws_one_disc_a_cluster(circle_run, at):
     ax = plots.circle(circle_run, at=at)
     frame = circle_run.sel(time=[at], method="nearest")
-    assert len(discs_of(ax).get_offsets()) == int(flock.measure(frame, ClusterCount(delta=1e-4)).cluster_count[0])
+    assert len(discs_of(ax).get_offsets()) == int(
+        flock.measure(frame, ClusterCount(delta=1e-4)).cluster_count[0]
+    )
     np.testing.assert_allclose(np.linalg.norm(discs_of(ax).get_offsets(), axis=1), 1)
 
 
 def test_sphere_draws_one_disc_a_cluster_within_the_ball(sphere_run):
     ax = plots.sphere(sphere_run)
     last = sphere_run.isel(time=[-1])
-    assert len(discs_of(ax).get_offsets()) == int(flock.measure(last, ClusterCount(delta=1e-4)).cluster_count[0])
+    assert len(discs_of(ax).get_offsets()) == int(
+        flock.measure(last, ClusterCount(delta=1e-4)).cluster_count[0]
+    )
     assert np.linalg.norm(discs_of(ax).get_offsets(), axis=1).max() <= 1 + 1e-9
 
 
 def test_a_plane_holds_the_axes_of_greatest_spread(sphere_run):
-    """The spread of all frames in the plane is that of the two greatest singular values about the mean."""
+    """The spread of all frames in the plane is that of the two greatest singular values about the
+    mean.
+    """
     view = PlaneView(plots.plane(sphere_run), story(sphere_run), THEMES["light"], np.zeros(16, int))
     x = sphere_run.x.values.reshape(-1, 3)
     s = np.linalg.svd(x - x.mean(0), compute_uv=False) ** 2
-    assert (view.seen**2).sum() == pytest.approx(s[:2].sum()) and f"({100 * s[:2].sum() / s.sum():.0f} %)" in view.note
+    assert (view.seen**2).sum() == pytest.approx(
+        s[:2].sum()
+    ) and f"({100 * s[:2].sum() / s.sum():.0f} %)" in view.note
 
 
 def test_words_of_a_model_are_written_each_in_a_colour(model):
@@ -49,7 +57,10 @@ def test_words_of_a_model_are_written_each_in_a_colour(model):
     ax = plots.plane(model.assign_coords(word=("token", words)))
     assert [text.get_text() for text in ax.texts] == [*"a␣rose␣is↵a␣", r"\$", *"␣or"]
     colour = {word: tuple(text.get_color()) for word, text in zip(words, ax.texts)}
-    assert all(tuple(text.get_color()) == colour[word] for word, text in zip(words, ax.texts)) and colour["a"] != colour[" "]
+    assert (
+        all(tuple(text.get_color()) == colour[word] for word, text in zip(words, ax.texts))
+        and colour["a"] != colour[" "]
+    )
     assert len(discs_of(plots.plane(model)).get_offsets()) > 0 and not plots.plane(model).texts
 
 
@@ -92,9 +103,13 @@ def test_a_token_behind_the_ball_is_fainter_and_smaller(standing):
 
 def test_the_camera_looks_from_its_azimuth_and_elevation(standing):
     run = standing(np.array([[0.0, 1, 0]]))
-    np.testing.assert_allclose(discs_of(plots.sphere(run, azimuth=0.0, elevation=0.0)).get_offsets(), [[1, 0]], atol=1e-9)
+    np.testing.assert_allclose(
+        discs_of(plots.sphere(run, azimuth=0.0, elevation=0.0)).get_offsets(), [[1, 0]], atol=1e-9
+    )
     up = standing(np.array([[0.0, 0, 1]]))
-    np.testing.assert_allclose(discs_of(plots.sphere(up, azimuth=30.0, elevation=0.0)).get_offsets(), [[0, 1]], atol=1e-9)
+    np.testing.assert_allclose(
+        discs_of(plots.sphere(up, azimuth=30.0, elevation=0.0)).get_offsets(), [[0, 1]], atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("beta", [-3.0, 0.0, 2.0, 1e4])
@@ -105,8 +120,11 @@ def test_the_potential_at_a_consensus_is_its_cosine(beta):
 
 
 def test_landscapes_are_drawn_and_refused_where_there_is_none(circle_run, sphere_run, model):
-    assert any(patch.get_visible() and len(patch.get_xy()) > 300 for patch in plots.circle(circle_run, landscape=True).patches
-               if hasattr(patch, "get_xy"))  # fmt: skip
+    assert any(
+        patch.get_visible() and len(patch.get_xy()) > 300
+        for patch in plots.circle(circle_run, landscape=True).patches
+        if hasattr(patch, "get_xy")
+    )
     figure = plots.sphere(sphere_run, landscape=True).get_figure()
     assert any("potential" in child.get_ylabel() for ax in figure.axes for child in ax.child_axes)
     with pytest.raises(flock.UserError, match="landscape=False"):
@@ -182,4 +200,6 @@ def test_attention_of_a_law_without_one_is_refused(model, standing):
 def test_directions_are_drawn_where_tokens_have_lengths(standing):
     run = standing(np.eye(2))
     long = run.assign(x=7 * run.x)
-    np.testing.assert_allclose(discs_of(plots.circle(long)).get_offsets(), discs_of(plots.circle(run)).get_offsets())
+    np.testing.assert_allclose(
+        discs_of(plots.circle(long)).get_offsets(), discs_of(plots.circle(run)).get_offsets()
+    )

@@ -15,13 +15,32 @@ from tokenflock.probing import Text  # noqa: E402
 
 torch.set_num_threads(1)  # models here are tiny: more threads only wait for each other
 
-SMALL = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 24, "vocab_size": 40}
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+    "vocab_size": 40,
+}
 CONFIGS = {
     "albert": ("AlbertConfig", SMALL | {"embedding_size": 8}),
     "bert": ("BertConfig", SMALL),
     "roberta": ("RobertaConfig", SMALL | {"pad_token_id": 1, "max_position_embeddings": 130}),
-    "distilbert": ("DistilBertConfig", {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 24, "vocab_size": 40}),
-    "gpt2": ("GPT2Config", {"n_embd": 16, "n_layer": 3, "n_head": 2, "vocab_size": 40, "bos_token_id": 0, "eos_token_id": 0}),
+    "distilbert": (
+        "DistilBertConfig",
+        {"dim": 16, "n_layers": 3, "n_heads": 2, "hidden_dim": 24, "vocab_size": 40},
+    ),
+    "gpt2": (
+        "GPT2Config",
+        {
+            "n_embd": 16,
+            "n_layer": 3,
+            "n_head": 2,
+            "vocab_size": 40,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+        },
+    ),
     "gpt_neox": ("GPTNeoXConfig", SMALL | {"bos_token_id": 0, "eos_token_id": 0}),
     "llama": ("LlamaConfig", SMALL | {"num_key_value_heads": 1}),
     "gemma": ("GemmaConfig", SMALL | {"num_key_value_heads": 1, "head_dim": 8}),
@@ -50,7 +69,10 @@ def small(kind: str, seed: int = 0):
 def ids(*lengths: int, seed: int = 0) -> list[Text]:
     """Ready token ids of texts of these lengths."""
     random = np.random.default_rng(seed)
-    return [Text(f"text {k}", tuple(random.integers(3, 40, size=n).tolist())) for k, n in enumerate(lengths)]
+    return [
+        Text(f"text {k}", tuple(random.integers(3, 40, size=n).tolist()))
+        for k, n in enumerate(lengths)
+    ]
 
 
 @pytest.fixture(params=CONFIGS)
@@ -70,5 +92,7 @@ def albert(request) -> Path:
     """A real ALBERT, in the folder `models` of $TOKENFLOCK_DATA."""
     home = os.environ.get("TOKENFLOCK_DATA")
     if not home:
-        pytest.skip("set TOKENFLOCK_DATA to a folder with models/plbert and models/rxnmapper-albert")
+        pytest.skip(
+            "set TOKENFLOCK_DATA to a folder with models/plbert and models/rxnmapper-albert"
+        )
     return Path(home) / "models" / request.param

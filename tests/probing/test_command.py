@@ -30,12 +30,23 @@ def run(*tokens) -> int:
 
 def test_a_file_and_a_page(folder, tmp_path, capsys):
     out, page = tmp_path / "probe.nc", tmp_path / "probe.html"
-    assert run("probe", folder, "--depth", 6, "--untrained", "--follow", "--out", out, "--report", page) == 0
+    assert (
+        run(
+            "probe", folder, "--depth", 6, "--untrained", "--follow", "--out", out, "--report", page
+        )
+        == 0
+    )
     result = flock.load(out)
-    assert result.x.dims == ("prompt", "layer", "token", "coord") and result.sizes["prompt"] == 3 and result.sizes["layer"] == 7
+    assert (
+        result.x.dims == ("prompt", "layer", "token", "coord")
+        and result.sizes["prompt"] == 3
+        and result.sizes["layer"] == 7
+    )
     html = page.read_text()
     assert html.count("data:image/png;base64,") == 5
-    assert "http" not in re.sub(r"base64,[^\"']+|http://www\.w3\.org", "", html)  # by chance it may stand in a picture
+    assert "http" not in re.sub(
+        r"base64,[^\"']+|http://www\.w3\.org", "", html
+    )  # by chance it may stand in a picture
     assert "untrained, seed 0" in html and "attention alone" in html and "effective" in html
     assert "mean cosine" in capsys.readouterr().out
 
@@ -49,11 +60,18 @@ def test_two_models(folder, tmp_path):
 
 
 def test_standard_input(minilm, tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.StringIO("Tokens gather.\n\nClusters of tokens merge one after another, slowly."))
+    monkeypatch.setattr(
+        "sys.stdin",
+        io.StringIO("Tokens gather.\n\nClusters of tokens merge one after another, slowly."),
+    )
     out = tmp_path / "probe.nc"
     assert run("probe", minilm, "--text", "-", "--minimum", 8, "--no-states", "--out", out) == 0
     result = flock.load(out)
-    assert result.sizes["prompt"] == 1 and "x" not in result and "Clusters" in str(result.text.values[0])
+    assert (
+        result.sizes["prompt"] == 1
+        and "x" not in result
+        and "Clusters" in str(result.text.values[0])
+    )
 
 
 def test_one_line_for_each_mistake(folder, tmp_path, capsys):

@@ -99,7 +99,15 @@ def test_options_that_cannot_be():
 
 
 def test_an_encoder_with_a_decoder(tmp_path):
-    t5 = {"model_type": "t5", "d_model": 8, "num_layers": 1, "num_heads": 1, "d_kv": 8, "d_ff": 8, "vocab_size": 40}
+    t5 = {
+        "model_type": "t5",
+        "d_model": 8,
+        "num_layers": 1,
+        "num_heads": 1,
+        "d_kv": 8,
+        "d_ff": 8,
+        "vocab_size": 40,
+    }
     (tmp_path / "config.json").write_text(json.dumps(t5))
     assert "two streams" in complaint(tmp_path, ids(5), untrained=True)
 
@@ -118,7 +126,9 @@ def test_files_of_texts(tmp_path):
     assert [one.text for one in texts.from_file(plain)] == ["One.", "Two.", "Three."]
     (tmp_path / "b.csv").write_text('""\n" One, ""two"" . \n"\n')
     assert [one.text for one in texts.from_file(tmp_path / "b.csv")] == ['One, "two" .']
-    (tmp_path / "prompts.json").write_text(json.dumps([{"text": "x", "ids": [1, 2], "special": [0]}, "plain"]))
+    (tmp_path / "prompts.json").write_text(
+        json.dumps([{"text": "x", "ids": [1, 2], "special": [0]}, "plain"])
+    )
     assert texts.beside(tmp_path) == [texts.Text("x", (1, 2), (0,)), texts.Text("plain")]
     for wrong in ('{"a": 1}', "[]", '[{"ids": ["a"]}]', "[1]", "no"):
         (tmp_path / "c.json").write_text(wrong)
@@ -134,7 +144,10 @@ def test_files_of_texts(tmp_path):
 def test_prompts_are_chosen_by_length_and_seed(folder):
     loaded, many = load(folder), ids(5, 20, 30, 8, 40, 25)
     lengths = [len(one.ids) for one in choose(loaded, many, 2, minimum=10, seed=1)]
-    assert lengths == [len(one.ids) for one in choose(loaded, many, 2, minimum=10, seed=1)] and min(lengths) > 10
+    assert (
+        lengths == [len(one.ids) for one in choose(loaded, many, 2, minimum=10, seed=1)]
+        and min(lengths) > 10
+    )
     assert [len(one.ids) for one in choose(loaded, many, minimum=10)] == [20, 30, 40, 25]
     with pytest.raises(UserError, match="the longest has 40"):
         choose(loaded, many, minimum=100)

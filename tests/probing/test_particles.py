@@ -1,4 +1,4 @@
-"""The extraction is right: a layer run again from its matrices gives the model's next hidden state."""
+"""The extraction is right: a layer run again from its matrices gives the next hidden state."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ def test_the_idealised_model_beside_the_real_one():
 
 
 def test_without_biases_the_idealised_attention_is_exact_in_one_pass():
-    """A model without biases whose norms only project (gain one, no shift, tokens of mean zero) is the library's own."""
+    """A model without biases whose norms only project (gain one, no shift, tokens of mean zero) is
+    the library's own.
+    """
     model = small("albert")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -81,13 +83,19 @@ def test_without_biases_the_idealised_attention_is_exact_in_one_pass():
                 parameter.zero_()
             elif "ayer_norm" in name or "LayerNorm" in name:
                 parameter.fill_(1.0)
-            elif "attention.dense.weight" in name or "ffn_output.weight" in name or "mapping_in.weight" in name:
+            elif (
+                "attention.dense.weight" in name
+                or "ffn_output.weight" in name
+                or "mapping_in.weight" in name
+            ):
                 parameter.sub_(
                     parameter.mean(dim=0)
                 )  # outputs have mean zero, so that layer norm is the sphere of radius sqrt(d)
     found = follow(model, ids(8), depth=3)
     assert float(found.alignment.sel(system="normalisation").min()) > 1 - 1e-5
-    assert float(found.alignment.sel(system="feed-forward").min()) > 0.97  # the first pass starts off that sphere
+    assert (
+        float(found.alignment.sel(system="feed-forward").min()) > 0.97
+    )  # the first pass starts off that sphere
 
 
 def test_unknown_matrices_are_said():
@@ -96,8 +104,9 @@ def test_unknown_matrices_are_said():
 
 
 def test_a_decoder_that_normalises_before_is_followed_too():
-    """GPT-2: everything is exact. Where norms have gain one and no shift, biases and feed-forward parts are zero, and tokens
-    have mean zero and one length, the first layer is the idealised attention."""
+    """GPT-2: everything is exact. Where norms have gain one and no shift, biases and feed-forward
+    parts are zero, and tokens have mean zero and one length, the first layer is the idealised
+    attention."""
     model = small("gpt2")
     assert float(follow(model, ids(8, 6)).sel(system="everything").alignment.min()) > 1 - 1e-5
     with torch.no_grad():

@@ -1,4 +1,6 @@
-"""What probe measures is what torch has: layer by layer, for every architecture, trained or not, padded or not."""
+"""What probe measures is what torch has: layer by layer, for every architecture, trained or not,
+padded or not.
+"""
 
 from __future__ import annotations
 
@@ -67,13 +69,26 @@ def test_padding_changes_no_number(kind):
         for name in ("x", "x_attention"):
             np.testing.assert_allclose(together[name][p, :, :n], alone[name][0], atol=1e-5)
             assert not together[name][p, 1:, n:].any()
-        np.testing.assert_allclose(together.attention_entropy[p, 1:, :, :n], alone.attention_entropy[0, 1:], atol=1e-5)
-        for name in ("mean_cosine", "pair_density", "effective_rank", "energies", "cluster_count", "histogram"):
-            np.testing.assert_allclose(together[name][p], alone[name][0], atol=1e-4 if name == "effective_rank" else 1e-5)
+        np.testing.assert_allclose(
+            together.attention_entropy[p, 1:, :, :n], alone.attention_entropy[0, 1:], atol=1e-5
+        )
+        for name in (
+            "mean_cosine",
+            "pair_density",
+            "effective_rank",
+            "energies",
+            "cluster_count",
+            "histogram",
+        ):
+            np.testing.assert_allclose(
+                together[name][p], alone[name][0], atol=1e-4 if name == "effective_rank" else 1e-5
+            )
 
 
 def test_the_sublayers_are_the_two_halves_of_a_layer(kind):
-    """After attention alone the stream is neither the layer before nor the layer after, and half layers fit in order."""
+    """After attention alone the stream is neither the layer before nor the layer after, and half
+    layers fit in order.
+    """
     result = probe(small(kind), ids(8), sublayers=True)
     both = halves(result)
     np.testing.assert_array_equal(both.layer, np.arange(7) / 2)
@@ -98,19 +113,28 @@ def test_a_shared_layer_runs_past_its_depth():
     model, (prompt,) = small("albert"), ids(10)
     result = probe(model, [prompt], depth=9)
     assert result.sizes["layer"] == 10 and model.config.num_hidden_layers == 3
-    deep = transformers.AlbertModel(transformers.AlbertConfig(**model.config.to_dict() | {"num_hidden_layers": 9})).eval()
+    deep = transformers.AlbertModel(
+        transformers.AlbertConfig(**model.config.to_dict() | {"num_hidden_layers": 9})
+    ).eval()
     deep.load_state_dict(model.state_dict())
     check(result, 0, directly(deep, prompt.ids))
 
 
 def test_heads_are_a_cut_of_the_same_weights():
-    """One head, as the published notebook ran its second half: the same numbers as a config with one head."""
+    """One head, as the published notebook ran its second half: the same numbers as a config with
+    one head.
+    """
     model, (prompt,) = small("albert"), ids(10)
-    single = transformers.AlbertModel(transformers.AlbertConfig(**model.config.to_dict() | {"num_attention_heads": 1})).eval()
+    single = transformers.AlbertModel(
+        transformers.AlbertConfig(**model.config.to_dict() | {"num_attention_heads": 1})
+    ).eval()
     single.load_state_dict(model.state_dict())
     result = probe(model, [prompt], heads=1)
     check(result, 0, directly(single, prompt.ids))
-    assert abs(result.x - probe(model, [prompt]).x).max() > 1e-2 and model.config.num_attention_heads == 2
+    assert (
+        abs(result.x - probe(model, [prompt]).x).max() > 1e-2
+        and model.config.num_attention_heads == 2
+    )
 
 
 def test_special_and_first_tokens_count_or_not():
@@ -135,8 +159,12 @@ def directly_between(result, place):
 def test_a_file_written_prompt_by_prompt_holds_the_same(tmp_path):
     model, prompts, shares = small("bert"), ids(6, 11, 8), []
     kept = probe(model, prompts, observe=survey(), batch=2)
-    filed = probe(model, prompts, observe=survey(), batch=2, out=tmp_path / "probe.nc", progress=shares.append)
-    assert shares == [pytest.approx(2 / 3), 1.0] and [path.name for path in tmp_path.iterdir()] == ["probe.nc"]
+    filed = probe(
+        model, prompts, observe=survey(), batch=2, out=tmp_path / "probe.nc", progress=shares.append
+    )
+    assert shares == [pytest.approx(2 / 3), 1.0] and [path.name for path in tmp_path.iterdir()] == [
+        "probe.nc"
+    ]
     again = flock.load(tmp_path / "probe.nc")
     for name in kept.variables:
         np.testing.assert_array_equal(again[name], kept[name])
@@ -149,9 +177,17 @@ def test_layers_lengths_and_the_recipe():
     model = small("gpt2")
     result = probe(model, ids(20), layers=[0, -1], length=8, normalise=True, dtype="float64")
     np.testing.assert_allclose((result.x**2).sum("coord"), 1)
-    assert result.layer.values.tolist() == [0, 3] and result.sizes["token"] == 8 and result.x.dtype == np.float64
+    assert (
+        result.layer.values.tolist() == [0, 3]
+        and result.sizes["token"] == 8
+        and result.x.dtype == np.float64
+    )
     recipe = json.loads(result.attrs["recipe"])
-    assert recipe["architecture"] == "gpt2" and len(recipe["sha256"]) == 64 and "torch" in recipe["versions"]
+    assert (
+        recipe["architecture"] == "gpt2"
+        and len(recipe["sha256"]) == 64
+        and "torch" in recipe["versions"]
+    )
 
 
 def test_untrained_is_fresh_and_repeatable():
@@ -162,7 +198,14 @@ def test_untrained_is_fresh_and_repeatable():
 
 
 def test_every_plot_takes_a_prompt_of_a_model():
-    from tokenflock.plots import attention, histogram, histogram_over_time, overview, timeline, trajectories
+    from tokenflock.plots import (
+        attention,
+        histogram,
+        histogram_over_time,
+        overview,
+        timeline,
+        trajectories,
+    )
 
     one = probe(small("bert"), ids(9, 12), attention=True).isel(prompt=0)
     for draw in (overview, histogram, histogram_over_time, timeline, trajectories):
@@ -171,16 +214,24 @@ def test_every_plot_takes_a_prompt_of_a_model():
 
 
 def test_the_real_bert_as_torch_has_it(minilm):
-    words = ["Clusters of tokens form on the sphere, and after a long wait they merge.", "Attention moves tokens."]
+    words = [
+        "Clusters of tokens form on the sphere, and after a long wait they merge.",
+        "Attention moves tokens.",
+    ]
     result = probe(minilm, words)
-    model, tokenizer = transformers.AutoModel.from_pretrained(minilm), transformers.AutoTokenizer.from_pretrained(minilm)
+    model, tokenizer = (
+        transformers.AutoModel.from_pretrained(minilm),
+        transformers.AutoTokenizer.from_pretrained(minilm),
+    )
     for p, text in enumerate(words):
         check(result, p, directly(model, tokenizer(text)["input_ids"]))
     assert result.word[0, 0] == "[CLS]" and result.special[0, :3].values.tolist() == [1, 0, 0]
 
 
 def test_a_pair_at_the_threshold_is_put_on_its_own_side():
-    """Pairs of single-precision tokens with cosine 0.9 up to 1e-8: double precision tells their sides, single does not."""
+    """Pairs of single-precision tokens with cosine 0.9 up to 1e-8: double precision tells their
+    sides, single does not.
+    """
     from tokenflock.probing.layers import _measured
 
     random = np.random.default_rng(0)
@@ -196,7 +247,9 @@ def test_a_pair_at_the_threshold_is_put_on_its_own_side():
 @pytest.mark.parametrize("depth", [12, 48])
 def test_the_real_alberts_as_torch_has_them(albert, depth):
     prompts = real_prompts(albert)
-    model = transformers.AlbertModel.from_pretrained(albert, num_hidden_layers=depth, dtype=torch.float32).eval()
+    model = transformers.AlbertModel.from_pretrained(
+        albert, num_hidden_layers=depth, dtype=torch.float32
+    ).eval()
     result = probe(albert, prompts, depth=depth, observe=[MeanCosine(), SHARE])
     for p, prompt in enumerate(prompts):
         check(result, p, directly(model, prompt.ids))
@@ -209,9 +262,15 @@ def real_prompts(folder):
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_half_precision_gives_the_same_picture(dtype):
-    """Tokens come back in single precision; the mean cosine is that of single precision to a few of the eight bits."""
+    """Tokens come back in single precision.
+
+    The mean cosine is that of single precision to a few of the eight bits.
+    """
     model, prompts = small("albert"), ids(30, 20)
-    half, single = (probe(copy.deepcopy(model), prompts, dtype=one, observe=[MeanCosine()]) for one in (dtype, "float32"))
+    half, single = (
+        probe(copy.deepcopy(model), prompts, dtype=one, observe=[MeanCosine()])
+        for one in (dtype, "float32")
+    )
     assert half.x.dtype == np.float32
     np.testing.assert_allclose(half.mean_cosine, single.mean_cosine, atol=0.02)
 

@@ -17,7 +17,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     tokens = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = build(tokens)(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        code = build(tokens)(
+            tokens, exit_on_error=False, print_error=False, result_action="return_value"
+        )
     except (UserError, CycloptsError) as error:
         complain(str(error))
         code = 2
@@ -30,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "RESOURCE_EXHAUSTED" not in str(error) and not isinstance(error, MemoryError):
             raise
         complain(
-            "out of memory; take fewer tokens or frames, or --dynamics streamed --base self-attention for very many tokens"
+            "out of memory; take fewer tokens or frames, or --dynamics streamed --base"
+            " self-attention for very many tokens"
         )
         code = 1
     except KeyboardInterrupt:

@@ -29,7 +29,10 @@ Example: `tokenflock simulate --dynamics self-attention --beta 4 --n 32 --d 2 --
 
 
 def build(tokens: Sequence[str]) -> App:
-    """The application. Only the command that the tokens name is loaded; the others are shown by their one line."""
+    """The application. Only the command that the tokens name is loaded.
+
+    The others are shown by their one line.
+    """
     app = App(name="tokenflock", version=__version__, help=_HELP, help_format="markdown")
     named = next((token for token in tokens if not token.startswith("-")), None)
     for name, summary in COMMANDS.items():

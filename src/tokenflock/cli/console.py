@@ -10,7 +10,14 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -18,13 +25,24 @@ errors = Console(stderr=True, highlight=False)
 
 def complain(message: str) -> None:
     """One line on standard error."""
-    errors.print("[bold red]error:[/]", escape(" ".join(message.split())), soft_wrap=True, emoji=False)
+    errors.print(
+        "[bold red]error:[/]", escape(" ".join(message.split())), soft_wrap=True, emoji=False
+    )
 
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[float], None]]:
-    """A bar with an estimate of the time left, on terminals only; yields a function of the share that is done."""
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    """A bar with an estimate of the time left, on terminals only.
+
+    Yields a function of the share that is done.
+    """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
@@ -32,11 +50,18 @@ def progress(title: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def rate(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for steps of systems, with their rate and the time left; yields a function of (done, total)."""
+    """A bar for steps of systems, with their rate and the time left.
+
+    Yields a function of (done, total).
+    """
     columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(title, total=1, rate="")
         began = time.monotonic()
@@ -49,11 +74,15 @@ def rate(title: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def keep_compiled() -> None:
-    """Let JAX keep what it compiles on disk, so that the second run of a command does not compile again.
+    """Let JAX keep what it compiles on disk, so that the second run of a command does not compile
+    again.
 
-    The folder is $TOKENFLOCK_CACHE or a folder in the user's cache; set TOKENFLOCK_CACHE=off to keep nothing.
+    The folder is $TOKENFLOCK_CACHE or a folder in the user's cache; set TOKENFLOCK_CACHE=off to
+    keep nothing.
     """
-    os.environ.setdefault("EQX_ON_ERROR", "nan")  # equinox's error callbacks would keep solves out of the cache
+    os.environ.setdefault(
+        "EQX_ON_ERROR", "nan"
+    )  # equinox's error callbacks would keep solves out of the cache
     place = os.environ.get("TOKENFLOCK_CACHE") or str(
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tokenflock"
     )

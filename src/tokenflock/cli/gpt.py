@@ -17,8 +17,14 @@ from tokenflock.errors import UserError
 from tokenflock.results import writable
 
 Folder = Annotated[Path, Parameter(help="the folder of a checkpoint")]
-TextFile = Annotated[Path | None, Parameter(help="a text file [default: the manual of Python, which every Python carries]")]
-Preset = Annotated[Literal["cpu", "quick", "gpu"], Parameter(help="cpu: minutes on two cores; quick: seconds; gpu: larger")]
+TextFile = Annotated[
+    Path | None,
+    Parameter(help="a text file [default: the manual of Python, which every Python carries]"),
+]
+Preset = Annotated[
+    Literal["cpu", "quick", "gpu"],
+    Parameter(help="cpu: minutes on two cores; quick: seconds; gpu: larger"),
+]
 Rung = Literal["bigram", "head", "multi-head", "feed-forward", "residual", "gpt"]
 _HELP = """Train a small GPT from scratch, sample from it, and watch its tokens.
 
@@ -35,7 +41,9 @@ def command(tokens: Sequence[str]) -> App:
 
 def train(
     *,
-    out: Annotated[Path, Parameter(help="the folder to keep the model in; an interrupted run goes on from it")],
+    out: Annotated[
+        Path, Parameter(help="the folder to keep the model in; an interrupted run goes on from it")
+    ],
     text: TextFile = None,
     preset: Preset = "cpu",
     rung: Annotated[Rung | None, Parameter(help="which rung of the ladder")] = None,
@@ -45,14 +53,27 @@ def train(
     width: Annotated[int | None, Parameter(help="coordinates of a token")] = None,
     heads: Annotated[int | None, Parameter(help="heads of attention")] = None,
     depth: Annotated[int | None, Parameter(help="layers")] = None,
-    dropout: Annotated[float | None, Parameter(help="share of entries that are dropped while training")] = None,
-    positions: Annotated[Literal["learned", "sinusoidal", "rotary"] | None, Parameter(help="how places are told")] = None,
-    norm: Annotated[Literal["pre", "post", "peri", "ngpt"] | None, Parameter(help="where tokens are normalised")] = None,
+    dropout: Annotated[
+        float | None, Parameter(help="share of entries that are dropped while training")
+    ] = None,
+    positions: Annotated[
+        Literal["learned", "sinusoidal", "rotary"] | None, Parameter(help="how places are told")
+    ] = None,
+    norm: Annotated[
+        Literal["pre", "post", "peri", "ngpt"] | None, Parameter(help="where tokens are normalised")
+    ] = None,
     shared: Annotated[bool | None, Parameter(help="one layer, iterated", negative=())] = None,
     rate: Annotated[float | None, Parameter(help="peak learning rate")] = None,
-    every: Annotated[int | None, Parameter(help="steps between validations and checkpoints")] = None,
-    byte_pairs: Annotated[int | None, Parameter(help="byte pairs: the size of the vocabulary [default: characters]")] = None,
-    watch: Annotated[str | None, Parameter(help="steps at which tokens are measured into watch.nc, e.g. 0,10,100,1000")] = None,
+    every: Annotated[
+        int | None, Parameter(help="steps between validations and checkpoints")
+    ] = None,
+    byte_pairs: Annotated[
+        int | None, Parameter(help="byte pairs: the size of the vocabulary [default: characters]")
+    ] = None,
+    watch: Annotated[
+        str | None,
+        Parameter(help="steps at which tokens are measured into watch.nc, e.g. 0,10,100,1000"),
+    ] = None,
     seed: Annotated[int | None, Parameter(help="of weights, batches and dropout")] = None,
 ) -> None:
     """Train a model on a text; run the same command again to go on after an interruption.
@@ -61,9 +82,14 @@ def train(
 
     Example: `tokenflock gpt train --preset cpu --text shakespeare.txt --out bard`
 
-    Example: `tokenflock gpt train --preset quick --shared --norm post --watch 0,100,300 --out shared`
+    Example: `tokenflock gpt train --preset quick --shared --norm post --watch 0,100,300 --out
+    shared`
     """
-    given = {key: value for key, value in locals().items() if key not in ("out", "text", "preset", "byte_pairs", "watch")}
+    given = {
+        key: value
+        for key, value in locals().items()
+        if key not in ("out", "text", "preset", "byte_pairs", "watch")
+    }
     _folder(out)
     marks = [] if watch is None else [int(one) for one in numbers(watch, "--watch")]
     keep_compiled()
@@ -72,9 +98,13 @@ def train(
 
     shape, schedule = gpt.preset(preset, **given)
     with _told(schedule.steps) as tell:
-        last = gpt.train(out, read(text), shape, schedule, byte_pairs=byte_pairs, tell=tell, watch=marks)
+        last = gpt.train(
+            out, read(text), shape, schedule, byte_pairs=byte_pairs, tell=tell, watch=marks
+        )
     console.print(f"val loss {last.history[-1][2]:.4f} after {last.step} steps", soft_wrap=True)
-    console.print(f"saved {out}; read what it writes with: tokenflock gpt sample {out}", soft_wrap=True)
+    console.print(
+        f"saved {out}; read what it writes with: tokenflock gpt sample {out}", soft_wrap=True
+    )
 
 
 def sample(
@@ -83,7 +113,9 @@ def sample(
     *,
     prompt: Annotated[str, Parameter(help="how the text begins [default: a new line]")] = "\n",
     count: Annotated[int, Parameter(help="tokens to write")] = 500,
-    temperature: Annotated[float, Parameter(help="below 1: more likely text; 0: always the likeliest token")] = 0.8,
+    temperature: Annotated[
+        float, Parameter(help="below 1: more likely text; 0: always the likeliest token")
+    ] = 0.8,
     top: Annotated[int | None, Parameter(help="draw from the so many likeliest tokens")] = None,
     seed: Annotated[int, Parameter(help="of the draws")] = 0,
 ) -> None:
@@ -102,16 +134,24 @@ def probe(
     folder: Folder,
     /,
     *,
-    text: Annotated[Path | None, Parameter(help="a file of texts [default: held-out passages beside the model]")] = None,
+    text: Annotated[
+        Path | None, Parameter(help="a file of texts [default: held-out passages beside the model]")
+    ] = None,
     string: Annotated[str | None, Parameter(help="a text itself")] = None,
     depth: Annotated[int | None, Parameter(help="passes of the layer of a --shared model")] = None,
-    untrained: Annotated[bool, Parameter(help="fresh weights instead: the control", negative=())] = False,
+    untrained: Annotated[
+        bool, Parameter(help="fresh weights instead: the control", negative=())
+    ] = False,
     seed: Annotated[int, Parameter(help="of the fresh weights")] = 0,
     attention: Annotated[bool, Parameter(help="keep attention matrices", negative=())] = False,
-    flow: Annotated[bool, Parameter(help="a --shared model as a flow: halve the step, double the depth", negative=())] = False,
+    flow: Annotated[
+        bool,
+        Parameter(help="a --shared model as a flow: halve the step, double the depth", negative=()),
+    ] = False,
     out: Annotated[Path | None, Parameter(help="a netCDF file for tokens and measurements")] = None,
 ) -> None:
-    """Follow the tokens of a trained model layer by layer. `tokenflock probe DIR` makes a whole report of it.
+    """Follow the tokens of a trained model layer by layer. `tokenflock probe DIR` makes a whole
+    report of it.
 
     Example: `tokenflock gpt probe bard --out bard.nc`
 
@@ -127,7 +167,12 @@ def probe(
 
     if flow:
         _flow(gpt, folder)
-    options = {"untrained": untrained, "seed": seed, "attention": attention, "observe": probing.survey()}
+    options = {
+        "untrained": untrained,
+        "seed": seed,
+        "attention": attention,
+        "observe": probing.survey(),
+    }
     found = gpt.probe(folder, string if string is not None else text, depth, **options)
     _tell_layers(found)
     if out is not None:
@@ -143,7 +188,8 @@ def ladder(
     seed: Annotated[int | None, Parameter(help="of weights and batches")] = None,
     out: Annotated[Path, Parameter(help="a folder for the models, one each")] = Path("ladder"),
 ) -> None:
-    """Train every rung from the bigram to the GPT on the same text, and set their validation losses side by side.
+    """Train every rung from the bigram to the GPT on the same text, and set their validation losses
+    side by side.
 
     Example: `tokenflock gpt ladder --text shakespeare.txt --steps 1000 --out ladder`
     """
@@ -177,8 +223,16 @@ def _folder(out: Path) -> None:
 
 @contextmanager
 def _told(steps: int, quiet: bool = False) -> Iterator[Callable[[Any], None]]:
-    """A bar with loss, tokens per second and time left on terminals; a line for each validation everywhere."""
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[words]}"), TimeElapsedColumn()
+    """A bar with loss, tokens per second and time left on terminals.
+
+    A line for each validation everywhere.
+    """
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[words]}"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task("training", total=steps, words="")
 
@@ -186,7 +240,10 @@ def _told(steps: int, quiet: bool = False) -> Iterator[Callable[[Any], None]]:
             words = f"{now.speed:,.0f} tokens/s  {_time(now.left)} left"
             bar.update(task, completed=now.step, words=f"loss {now.loss:.3f}  {words}")
             if now.val is not None and not quiet:
-                console.print(f"step {now.step:>6}  loss {now.loss:.4f}  val loss {now.val:.4f}  {words}", soft_wrap=True)
+                console.print(
+                    f"step {now.step:>6}  loss {now.loss:.4f}  val loss {now.val:.4f}  {words}",
+                    soft_wrap=True,
+                )
 
         yield tell
 
@@ -197,14 +254,16 @@ def _time(seconds: float) -> str:
 
 
 def _tell_layers(found: Any) -> None:
-    console.print(f"[bold]{escape(found.attrs['title'])}[/], {counted(found.sizes['prompt'], 'prompt')}")
+    console.print(
+        f"[bold]{escape(found.attrs['title'])}[/], {counted(found.sizes['prompt'], 'prompt')}"
+    )
     console.print("layer  mean cosine  clusters  effective rank  energy (beta 4)")
     for layer in found.layer.values:
         here = found.sel(layer=layer).mean("prompt")
         energy = float(here.energies.sel(beta=4.0))
         console.print(
-            f"{int(layer):>5}  {float(here.mean_cosine):>11.4f}  {float(here.cluster_count):>8.2f}  "
-            f"{float(here.effective_rank):>14.2f}  {energy:>15.4f}"
+            f"{int(layer):>5}  {float(here.mean_cosine):>11.4f}  {float(here.cluster_count):>8.2f} "
+            f" {float(here.effective_rank):>14.2f}  {energy:>15.4f}"
         )
 
 
@@ -221,6 +280,6 @@ def _flow(gpt: Any, folder: Path) -> None:
     for k in range(found.sizes["factor"]):
         row = found.isel(factor=k)
         console.print(
-            f"{float(row.h):>6.3f}  {int(row.depth):>5}  {float(row.distance):>22.4f}  {float(row.divergence):>21.4f}  "
-            f"{float(row.loss):>5.3f}"
+            f"{float(row.h):>6.3f}  {int(row.depth):>5}  {float(row.distance):>22.4f} "
+            f" {float(row.divergence):>21.4f}  {float(row.loss):>5.3f}"
         )

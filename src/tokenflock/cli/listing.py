@@ -17,7 +17,10 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
 
 
 def listing(
-    kind: Annotated[str | None, Parameter(help="dynamics, starts, solvers, observables, events, matrices or theory")] = None,
+    kind: Annotated[
+        str | None,
+        Parameter(help="dynamics, starts, solvers, observables, events, matrices or theory"),
+    ] = None,
     name: Annotated[str | None, Parameter(help="one member, shown in full")] = None,
     /,
 ) -> None:
@@ -41,7 +44,9 @@ def listing(
 def _table(kind: str) -> None:
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2), show_header=False, title=f"[bold]{kind}[/]", title_justify="left")
+    table = Table(
+        box=None, padding=(0, 2), show_header=False, title=f"[bold]{kind}[/]", title_justify="left"
+    )
     table.add_column(style="cyan", no_wrap=True)
     table.add_column()
     for entry in entries(kind):
@@ -57,4 +62,6 @@ def _full(entry: Entry) -> None:
         console.print("\n[bold]options[/]")
         for option in entry.options:
             default = "required" if option.default is None else f"default {option.default}"
-            console.print(f"  --{option.name:<12} {option.doc} ({default})".replace(" ()", ""), markup=False)
+            console.print(
+                f"  --{option.name:<12} {option.doc} ({default})".replace(" ()", ""), markup=False
+            )

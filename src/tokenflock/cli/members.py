@@ -1,6 +1,8 @@
-"""Options straight from the catalogue: the fields of the members that a command names become its options.
+"""Options straight from the catalogue: the fields of the members that a command names become its
+options.
 
-`tokenflock simulate --dynamics causal --help` therefore shows the options of `Causal`, read from its file without importing it.
+`tokenflock simulate --dynamics causal --help` therefore shows the options of `Causal`, read from
+its file without importing it.
 """
 
 from __future__ import annotations
@@ -18,13 +20,20 @@ from tokenflock.catalogue import Entry, Option, find, slug
 from tokenflock.cli.values import array
 from tokenflock.errors import UserError
 
-_NESTED = {"Dynamics": "dynamics", "MeanField": "dynamics", "AttentionLaw": "dynamics", "Start": "starts"}
+_NESTED = {
+    "Dynamics": "dynamics",
+    "MeanField": "dynamics",
+    "AttentionLaw": "dynamics",
+    "Start": "starts",
+}
 _ALIASES = {"h": ["--h", "--step"]}
 
 
 @dataclass(frozen=True)
 class Member:
-    """A member of the catalogue named on the command line, with the members that its own fields name."""
+    """A member of the catalogue named on the command line, with the members that its own fields
+    name.
+    """
 
     role: str
     entry: Entry
@@ -42,12 +51,16 @@ def scan(tokens: Sequence[str], flag: str) -> str | None:
 
 
 def member(role: str, kind: str, name: str, tokens: Sequence[str]) -> Member:
-    """The member called `name`, and those that its fields ask for (`--base` of `noisy`, the mlp of `feed-forward`)."""
+    """The member called `name`, and those that its fields ask for (`--base` of `noisy`, the mlp of
+    `feed-forward`).
+    """
     entry = find(kind, name)
     inner = {}
     for option in entry.options:
         if option.annotation in _NESTED:
-            chosen = scan(tokens, f"--{option.name}") or slug((option.default or "").partition("(")[0])
+            chosen = scan(tokens, f"--{option.name}") or slug(
+                (option.default or "").partition("(")[0]
+            )
             inner[option.name] = member(option.name, _NESTED[option.annotation], chosen, tokens)
         elif option.annotation == "NeuralODE":
             inner[option.name] = member(option.name, "dynamics", "neural-ode", tokens)
@@ -55,12 +68,16 @@ def member(role: str, kind: str, name: str, tokens: Sequence[str]) -> Member:
 
 
 def command(
-    run: Callable[..., None], roles: dict[str, tuple[str, str | None]], tokens: Sequence[str], skip: Sequence[str] = ()
+    run: Callable[..., None],
+    roles: dict[str, tuple[str, str | None]],
+    tokens: Sequence[str],
+    skip: Sequence[str] = (),
 ):
-    """The function `run` as a command whose options are its own and those of the members that the tokens name.
+    """The function `run` as a command whose options are its own and those of the members that the
+    tokens name.
 
-    `roles` gives for each role its kind and its default member; `run` gets the members as `chosen` and the values of their
-    options as `values`. Options in `skip` are left out.
+    `roles` gives for each role its kind and its default member; `run` gets the members as `chosen`
+    and the values of their options as `values`. Options in `skip` are left out.
     """
     chosen = {}
     for role, (kind, default) in roles.items():
@@ -82,29 +99,47 @@ def command(
     return call
 
 
-def parameters(chosen: Member, taken: set[str], skip: Sequence[str] = ()) -> list[inspect.Parameter]:
-    """The options of a member as keyword parameters; a name that is taken already gets the role as a prefix."""
+def parameters(
+    chosen: Member, taken: set[str], skip: Sequence[str] = ()
+) -> list[inspect.Parameter]:
+    """The options of a member as keyword parameters.
+
+    A name that is taken already gets the role as a prefix.
+    """
     group = Group(f"{chosen.role.capitalize()}: {chosen.entry.slug}", help=chosen.entry.summary)
     found = []
     for option in chosen.entry.options:
-        if option.name in skip or (option.name in chosen.inner and option.annotation == "NeuralODE"):
+        if option.name in skip or (
+            option.name in chosen.inner and option.annotation == "NeuralODE"
+        ):
             continue
         names = _ALIASES.get(option.name, [f"--{option.name.replace('_', '-')}"])
         if taken & set(names):
             names = [f"--{chosen.role}-{option.name.replace('_', '-')}"]
         taken.update(names)
         found.append(_parameter(chosen, option, names, group))
-    return found + [one for inside in chosen.inner.values() for one in parameters(inside, taken, skip)]
+    return found + [
+        one for inside in chosen.inner.values() for one in parameters(inside, taken, skip)
+    ]
 
 
 def _parameter(chosen: Member, option: Option, names: list[str], group: Group) -> inspect.Parameter:
-    kind = {"int": float, "float": float, "float | None": float, "bool": bool}.get(option.annotation, str)
+    kind = {"int": float, "float": float, "float | None": float, "bool": bool}.get(
+        option.annotation, str
+    )
     shown = "required" if option.default is None else f"default: {_shown(option.default)}"
     how = Parameter(
-        name=names, group=group, help=f"{option.doc} [{shown}]", show_default=False, allow_leading_hyphen=kind is not bool
+        name=names,
+        group=group,
+        help=f"{option.doc} [{shown}]",
+        show_default=False,
+        allow_leading_hyphen=kind is not bool,
     )
     return inspect.Parameter(
-        _key(chosen, option), inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, how]
+        _key(chosen, option),
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, how],
     )
 
 
@@ -127,7 +162,9 @@ def build(chosen: Member, values: dict[str, Any]) -> Any:
         elif value is not None:
             given[option.name] = _value(option, value, cls)
         elif option.default is None:
-            raise UserError(f"{chosen.role} {chosen.entry.slug} needs --{option.name} ({option.doc})")
+            raise UserError(
+                f"{chosen.role} {chosen.entry.slug} needs --{option.name} ({option.doc})"
+            )
     return cls(**given)
 
 
@@ -136,7 +173,9 @@ def convert(entry: Entry, texts: dict[str, str]) -> Any:
     cls, options = entry.load(), {option.name: option for option in entry.options}
     for name in texts:
         if name not in options:
-            raise UserError(f"{entry.slug} has no option {name!r}; it has {', '.join(options) or 'none'}")
+            raise UserError(
+                f"{entry.slug} has no option {name!r}; it has {', '.join(options) or 'none'}"
+            )
     return cls(**{name: _value(options[name], text, cls) for name, text in texts.items()})
 
 
@@ -160,7 +199,10 @@ def _enum(kind: type[enum.Enum], value: str, name: str) -> enum.Enum:
     for choice in kind:
         if value.lower() in (choice.name.lower(), str(choice.value).lower()):
             return choice
-    raise UserError(f"--{name} must be one of {', '.join(choice.name.lower() for choice in kind)}, got {value!r}")
+    raise UserError(
+        f"--{name} must be one of {', '.join(choice.name.lower() for choice in kind)}, got"
+        f" {value!r}"
+    )
 
 
 def _key(chosen: Member, option: Option) -> str:

@@ -15,7 +15,11 @@ from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.results import writable
 
-ROLES = {"dynamics": ("dynamics", "self-attention"), "start": ("starts", "uniform"), "solver": ("solvers", "layer")}
+ROLES = {
+    "dynamics": ("dynamics", "self-attention"),
+    "start": ("starts", "uniform"),
+    "solver": ("solvers", "layer"),
+}
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -26,35 +30,55 @@ def _run(
     *,
     chosen: dict[str, members.Member],
     values: dict[str, Any],
-    dynamics: Annotated[str, Parameter(help="law of motion, with a beta (tokenflock list dynamics)")] = "self-attention",
-    start: Annotated[str, Parameter(help="where tokens begin (tokenflock list starts)")] = "uniform",
+    dynamics: Annotated[
+        str, Parameter(help="law of motion, with a beta (tokenflock list dynamics)")
+    ] = "self-attention",
+    start: Annotated[
+        str, Parameter(help="where tokens begin (tokenflock list starts)")
+    ] = "uniform",
     solver: Annotated[str, Parameter(help="layer for the layer map, rk4 for the flow")] = "layer",
-    beta: Annotated[str, Parameter(help="inverse temperatures, e.g. 0.1:9:45 (45 values) or 1,2,4")] = "0.1:9:45",
+    beta: Annotated[
+        str, Parameter(help="inverse temperatures, e.g. 0.1:9:45 (45 values) or 1,2,4")
+    ] = "0.1:9:45",
     t: Annotated[float, Parameter(help="final time")] = 30.0,
-    times: Annotated[str | None, Parameter(help="times to observe, e.g. 0,1,10 or 0:30:301")] = None,
+    times: Annotated[
+        str | None, Parameter(help="times to observe, e.g. 0,1,10 or 0:30:301")
+    ] = None,
     frames: Annotated[int, Parameter(help="how many times to observe")] = 201,
     repeats: Annotated[int, Parameter(help="systems for each beta")] = 256,
-    observe: Annotated[str, Parameter(help="e.g. pair-density:delta=1e-2,cluster-count,order-parameter")] = "pair-density",
-    quantiles: Annotated[str | None, Parameter(help="quantiles over systems, e.g. 0.1,0.5,0.9")] = None,
-    engine: Annotated[Literal["auto", "batch", "resident", "lanes"], Parameter(help="how to run it")] = "auto",
+    observe: Annotated[
+        str, Parameter(help="e.g. pair-density:delta=1e-2,cluster-count,order-parameter")
+    ] = "pair-density",
+    quantiles: Annotated[
+        str | None, Parameter(help="quantiles over systems, e.g. 0.1,0.5,0.9")
+    ] = None,
+    engine: Annotated[
+        Literal["auto", "batch", "resident", "lanes"], Parameter(help="how to run it")
+    ] = "auto",
     seed: Annotated[int, Parameter(help="seed of all systems")] = 0,
     dtype: Annotated[str, Parameter(help="float32 or float64")] = "float32",
     out: Annotated[Path, Parameter(help="the file to write")] = Path("phase.nc"),
     plot: Annotated[Path | None, Parameter(help="a .png, .pdf or .svg file to draw it to")] = None,
 ) -> None:
-    """A phase diagram: for each beta many systems, observed over time; means and standard errors as netCDF.
+    """A phase diagram: for each beta many systems, observed over time; means and standard errors as
+    netCDF.
 
-    The plot shows the transition that theory predicts for n tokens: of the layer map or of the flow, as the solver says.
-    After Ctrl-C the same command goes on where it stopped.
+    The plot shows the transition that theory predicts for n tokens: of the layer map or of the
+    flow, as the solver says. After Ctrl-C the same command goes on where it stopped.
 
-    Example: `tokenflock phase --n 32 --d 2 --beta 0.1:9:45 --t 30 --repeats 1024 --step 0.1 --out d2.nc --plot d2.png`
+    Example: `tokenflock phase --n 32 --d 2 --beta 0.1:9:45 --t 30 --repeats 1024 --step 0.1 --out
+    d2.nc --plot d2.png`
 
-    Example: `tokenflock phase --n 16 --d 3 --beta 1,2,4 --solver rk4 --observe cluster-count --out clusters.nc`
+    Example: `tokenflock phase --n 16 --d 3 --beta 1,2,4 --solver rk4 --observe cluster-count --out
+    clusters.nc`
     """
     for path in filter(None, (out, plot)):
         writable(path)
     if plot is not None and plot.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise UserError(f"--plot writes .png, .pdf or .svg, got {plot.name!r}; write e.g. --plot {plot.with_suffix('.png')}")
+        raise UserError(
+            f"--plot writes .png, .pdf or .svg, got {plot.name!r}; write e.g. --plot"
+            f" {plot.with_suffix('.png')}"
+        )
     grid = numbers(beta, "--beta")
     keep = None if times is None else numbers(times, "--times")
     shares = [] if quantiles is None else numbers(quantiles, "--quantiles").tolist()
@@ -67,12 +91,26 @@ def _run(
     with rate("running") as report:
         try:
             result = flock.phase_diagram(
-                built["dynamics"], built["start"], beta=grid, solver=built["solver"], observe=wanted, repeats=repeats,
-                t=float(keep[-1]) if keep is not None else t, times=keep, frames=frames, quantiles=shares, engine=engine,
-                seed=seed, dtype=dtype, store=str(store), progress=report,
-            )  # fmt: skip
+                built["dynamics"],
+                built["start"],
+                beta=grid,
+                solver=built["solver"],
+                observe=wanted,
+                repeats=repeats,
+                t=float(keep[-1]) if keep is not None else t,
+                times=keep,
+                frames=frames,
+                quantiles=shares,
+                engine=engine,
+                seed=seed,
+                dtype=dtype,
+                store=str(store),
+                progress=report,
+            )
         except KeyboardInterrupt:
-            complain(f"stopped; what is done is in {store}, and the same command goes on from there")
+            complain(
+                f"stopped; what is done is in {store}, and the same command goes on from there"
+            )
             raise SystemExit(130) from None
     flock.save(result, out)
     _tell(result)
@@ -86,11 +124,21 @@ def _run(
 
 def _tell(result) -> None:
     """How it ran, and the means at the last time for a few betas."""
-    console.print(f"[bold]{result.attrs['title'].removeprefix('tokenflock: ')}[/], {result.attrs['convention']}")
+    console.print(
+        f"[bold]{result.attrs['title'].removeprefix('tokenflock: ')}[/],"
+        f" {result.attrs['convention']}"
+    )
     console.print(f"  engine    {result.attrs['engine']} ({result.attrs['seconds']:.3g} s)")
     last = result.isel(time=-1)
-    for name in [one for one in result.data_vars if f"{one}_error" in result and last[one].ndim == 1]:
+    for name in [
+        one for one in result.data_vars if f"{one}_error" in result and last[one].ndim == 1
+    ]:
         console.print(f"  {name} at t = {float(last.time):g}")
         every = max(1, result.sizes["beta"] // 8)
-        for value, mean, error in list(zip(result.beta.values, last[name].values, last[f"{name}_error"].values))[::every]:
-            console.print(f"    beta = {value:<8.4g} {mean:.4f}" + (f" +- {error:.4f}" if error == error else ""))
+        for value, mean, error in list(
+            zip(result.beta.values, last[name].values, last[f"{name}_error"].values)
+        )[::every]:
+            console.print(
+                f"    beta = {value:<8.4g} {mean:.4f}"
+                + (f" +- {error:.4f}" if error == error else "")
+            )

@@ -24,7 +24,15 @@ KINDS = {
     "a measure": get_args(Measure),
     "a training": get_args(Training),
 }  # the first is the default
-AT = ("circle", "sphere", "plane", "histogram", "attention", "radial", "density-surface")  # what is drawn at one time
+AT = (
+    "circle",
+    "sphere",
+    "plane",
+    "histogram",
+    "attention",
+    "radial",
+    "density-surface",
+)  # what is drawn at one time
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -38,18 +46,34 @@ def plot(
     kind: Annotated[
         Literal["auto"] | Tokens | Statistics | Ensemble | Measure | Training,
         Parameter(
-            help="what to draw; auto is overview for a run, phase-diagram for an ensemble, density-over-time for a measure, "
-            "training for a watch.nc"
+            help=(
+                "what to draw; auto is overview for a run, phase-diagram for an ensemble,"
+                " density-over-time for a measure, "
+                "training for a watch.nc"
+            )
         ),
     ] = "auto",
-    at: Annotated[str | None, Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]")] = None,
-    tail: Annotated[int, Parameter(help="earlier frames drawn behind each token (circle, sphere, plane)")] = 0,
-    landscape: Annotated[bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())] = False,
-    observable: Annotated[str | None, Parameter(help="which variable of an ensemble to draw [default: the first]")] = None,
+    at: Annotated[
+        str | None,
+        Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]"),
+    ] = None,
+    tail: Annotated[
+        int, Parameter(help="earlier frames drawn behind each token (circle, sphere, plane)")
+    ] = 0,
+    landscape: Annotated[
+        bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())
+    ] = False,
+    observable: Annotated[
+        str | None, Parameter(help="which variable of an ensemble to draw [default: the first]")
+    ] = None,
     log_time: Annotated[bool, Parameter(help="logarithmic time", negative=())] = False,
     prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
-    theme: Annotated[Literal["light", "dark"], Parameter(help="light for print, dark for a screen")] = "light",
-    out: Annotated[Path | None, Parameter(help="a .png, .pdf or .svg file [default: beside the run]")] = None,
+    theme: Annotated[
+        Literal["light", "dark"], Parameter(help="light for print, dark for a screen")
+    ] = "light",
+    out: Annotated[
+        Path | None, Parameter(help="a .png, .pdf or .svg file [default: beside the run]")
+    ] = None,
 ) -> None:
     """Draw a saved run or a saved phase diagram.
 
@@ -82,14 +106,22 @@ def one_prompt(result, prompt: int):
         return result
     count = result.sizes["prompt"]
     if not 0 <= prompt < count:
-        raise UserError(f"--prompt must be 0 to {count - 1}, got {prompt}: the file holds {count} prompts")
+        raise UserError(
+            f"--prompt must be 0 to {count - 1}, got {prompt}: the file holds {count} prompts"
+        )
     return result.isel(prompt=prompt)
 
 
 def _holds(result) -> str:
     if "x" in result:
         return "a run"
-    return "a measure" if "density" in result else "a training" if "step" in result.dims else "an ensemble"
+    return (
+        "a measure"
+        if "density" in result
+        else "a training"
+        if "step" in result.dims
+        else "an ensemble"
+    )
 
 
 def _kind(kind: str, held: str) -> str:
@@ -97,11 +129,22 @@ def _kind(kind: str, held: str) -> str:
     if kind == "auto":
         return KINDS[held][0]
     if kind not in KINDS[held]:
-        raise UserError(f"--kind {kind} does not fit: the file holds {held}; choose {', '.join(KINDS[held])}")
+        raise UserError(
+            f"--kind {kind} does not fit: the file holds {held}; choose {', '.join(KINDS[held])}"
+        )
     return kind
 
 
-def _draw(plots, result, kind: str, at: str | None, tail: int, landscape: bool, log_time: bool, observable: str | None):
+def _draw(
+    plots,
+    result,
+    kind: str,
+    at: str | None,
+    tail: int,
+    landscape: bool,
+    log_time: bool,
+    observable: str | None,
+):
     times = None if at is None else numbers(at, "--at")
     if times is not None and kind not in AT:
         raise UserError(f"--at is for {', '.join(AT)}, not for {kind}")

@@ -11,11 +11,17 @@ from cyclopts import Parameter
 from tokenflock.cli.console import complain, console, keep_compiled
 from tokenflock.papers.items import find, papers
 
-Name = Annotated[str, Parameter(help="a paper (perspective) or an item of it (perspective/fig3); all unless given")]
-ScaleName = Annotated[
-    Literal["quick", "paper"], Parameter(help="quick: minutes on two cores; paper: the published sizes, for a GPU")
+Name = Annotated[
+    str,
+    Parameter(help="a paper (perspective) or an item of it (perspective/fig3); all unless given"),
 ]
-Model = Annotated[str | None, Parameter(help="a trained model (folder or name) for the items that need one")]
+ScaleName = Annotated[
+    Literal["quick", "paper"],
+    Parameter(help="quick: minutes on two cores; paper: the published sizes, for a GPU"),
+]
+Model = Annotated[
+    str | None, Parameter(help="a trained model (folder or name) for the items that need one")
+]
 
 
 def command(tokens: Sequence[str]) -> Callable[..., int]:
@@ -28,12 +34,14 @@ def reproduce(
     out: Annotated[Path, Parameter(help="the folder to write to")] = Path("report"),
     model: Model = None,
     again: Annotated[bool, Parameter(help="run finished items again", negative=())] = False,
-    list_: Annotated[bool, Parameter(name="--list", help="show what can be reproduced", negative=())] = False,
+    list_: Annotated[
+        bool, Parameter(name="--list", help="show what can be reproduced", negative=())
+    ] = False,
 ) -> int:
     """Rerun papers: every figure, and a verdict on every claim, on one page.
 
-    Writes OUT/index.html, OUT/claims.json, the numbers (netCDF) and the figures (png, pdf). A claim that fails makes the exit
-    code 1. After Ctrl-C the same command goes on where it stopped.
+    Writes OUT/index.html, OUT/claims.json, the numbers (netCDF) and the figures (png, pdf). A claim
+    that fails makes the exit code 1. After Ctrl-C the same command goes on where it stopped.
 
     Example: `tokenflock reproduce perspective`
 
@@ -51,7 +59,9 @@ def reproduce(
 
     try:
         with watching(items) as watcher:
-            report = flock.reproduce(names, scale=scale, out=out, model=model, again=again, watcher=watcher)
+            report = flock.reproduce(
+                names, scale=scale, out=out, model=model, again=again, watcher=watcher
+            )
     except KeyboardInterrupt:
         complain(f"stopped; what is done is in {out}, and the same command goes on from there")
         return 130
@@ -65,7 +75,11 @@ def _list() -> None:
 
     for paper in papers():
         table = Table(
-            box=None, padding=(0, 2), show_header=False, title=f"[bold]{paper.name}[/]  {paper.title}", title_justify="left"
+            box=None,
+            padding=(0, 2),
+            show_header=False,
+            title=f"[bold]{paper.name}[/]  {paper.title}",
+            title_justify="left",
         )
         table.add_column(style="cyan", no_wrap=True)
         table.add_column(no_wrap=True)

@@ -16,8 +16,12 @@ from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.results import writable
 
-ROLES = {"dynamics": ("dynamics", "self-attention"), "start": ("starts", "uniform"), "solver": ("solvers", None),
-         "until": ("events", None)}  # fmt: skip
+ROLES = {
+    "dynamics": ("dynamics", "self-attention"),
+    "start": ("starts", "uniform"),
+    "solver": ("solvers", None),
+    "until": ("events", None),
+}
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -28,25 +32,35 @@ def _run(
     *,
     chosen: dict[str, members.Member],
     values: dict[str, Any],
-    dynamics: Annotated[str, Parameter(help="law of motion (tokenflock list dynamics)")] = "self-attention",
-    start: Annotated[str, Parameter(help="where tokens begin (tokenflock list starts)")] = "uniform",
+    dynamics: Annotated[
+        str, Parameter(help="law of motion (tokenflock list dynamics)")
+    ] = "self-attention",
+    start: Annotated[
+        str, Parameter(help="where tokens begin (tokenflock list starts)")
+    ] = "uniform",
     solver: Annotated[str | None, Parameter(help="how time advances [default: adaptive]")] = None,
     until: Annotated[str | None, Parameter(help="stop early: consensus or stationary")] = None,
     t: Annotated[float, Parameter(help="final time")] = 30.0,
     times: Annotated[str | None, Parameter(help="times to keep, e.g. 0,1,10 or 0:30:301")] = None,
     frames: Annotated[int, Parameter(help="how many times to keep")] = 201,
-    observe: Annotated[str | None, Parameter(help="e.g. energy:convention=staircase,cluster-count [default: these]")] = None,
+    observe: Annotated[
+        str | None,
+        Parameter(help="e.g. energy:convention=staircase,cluster-count [default: these]"),
+    ] = None,
     seed: Annotated[int, Parameter(help="seed of the start and the noise")] = 0,
     dtype: Annotated[str, Parameter(help="float64 or float32")] = "float64",
     out: Annotated[Path, Parameter(help="the file to write")] = Path("run.nc"),
 ) -> None:
     """Follow one system of tokens and save it as netCDF (variable x: time, particle, coord).
 
-    The options below are those of the dynamics, the start and the solver that you name: add --help after them.
+    The options below are those of the dynamics, the start and the solver that you name: add --help
+    after them.
 
-    Example: `tokenflock simulate --dynamics self-attention --beta 4 --n 32 --d 2 --t 30 --seed 0 --out run.nc`
+    Example: `tokenflock simulate --dynamics self-attention --beta 4 --n 32 --d 2 --t 30 --seed 0
+    --out run.nc`
 
-    Example: `tokenflock simulate --dynamics causal --start cap --angle 1 --solver layer --step 0.1 --until consensus`
+    Example: `tokenflock simulate --dynamics causal --start cap --angle 1 --solver layer --step 0.1
+    --until consensus`
     """
     writable(out)
     keep = None if times is None else numbers(times, "--times")
@@ -58,28 +72,49 @@ def _run(
     wanted = observables(observe, built["dynamics"])
     with progress("simulating") as report:
         run = flock.simulate(
-            built["dynamics"], built["start"], float(keep[-1]) if keep is not None else t, times=keep, frames=frames,
-            solver=built.get("solver"), until=built.get("until"), observe=wanted, seed=seed, dtype=dtype, progress=report,
-        )  # fmt: skip
+            built["dynamics"],
+            built["start"],
+            float(keep[-1]) if keep is not None else t,
+            times=keep,
+            frames=frames,
+            solver=built.get("solver"),
+            until=built.get("until"),
+            observe=wanted,
+            seed=seed,
+            dtype=dtype,
+            progress=report,
+        )
     flock.save(run, out)
     tell(run)
-    console.print(f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}")
+    console.print(
+        f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}"
+    )
 
 
 def observables(text: str | None, dynamics: Any) -> list[Any]:
-    """Observables from `name:key=value:key=value,name,...`; energy (where the law has one) and cluster count by default."""
+    """Observables from `name:key=value:key=value,name,...`.
+
+    Energy (where the law has one) and cluster count by default.
+    """
     if text is None:
         from tokenflock.spaces import Sphere
 
         base = getattr(dynamics, "base", dynamics)
-        has_energy = isinstance(dynamics.space, Sphere) and (hasattr(base, "beta") or hasattr(base, "D"))
+        has_energy = isinstance(dynamics.space, Sphere) and (
+            hasattr(base, "beta") or hasattr(base, "D")
+        )
         text = "energy,cluster-count" if has_energy else default_clusters(dynamics)
     found = []
     for part in filter(None, text.split(",")):
         name, *pairs = part.split(":")
         if any("=" not in pair for pair in pairs):
-            raise UserError(f"--observe takes name:key=value, got {part!r}; write e.g. energy:convention=staircase")
-        found.append(members.convert(find("observables", name), dict(pair.split("=", 1) for pair in pairs)))
+            raise UserError(
+                f"--observe takes name:key=value, got {part!r}; write e.g."
+                " energy:convention=staircase"
+            )
+        found.append(
+            members.convert(find("observables", name), dict(pair.split("=", 1) for pair in pairs))
+        )
     return found
 
 

@@ -10,11 +10,18 @@ from tokenflock.cli.console import console
 
 
 def reach(dynamics: Any) -> float | None:
-    """The distance within which tokens of a law on R^d are one cluster; None where directions count."""
+    """The distance within which tokens of a law on R^d are one cluster.
+
+    None where directions count.
+    """
     from tokenflock.dynamics._schemes import Scheme
     from tokenflock.spaces import Euclidean
 
-    free = dynamics is not None and isinstance(dynamics.space, Euclidean) and not isinstance(dynamics, Scheme)
+    free = (
+        dynamics is not None
+        and isinstance(dynamics.space, Euclidean)
+        and not isinstance(dynamics, Scheme)
+    )
     return 0.01 if free else None
 
 
@@ -25,19 +32,28 @@ def tell(run: xr.Dataset) -> None:
 
     start, end = run.isel(time=0), run.isel(time=-1)
     n, d = run.sizes["particle"], run.sizes["coord"]
-    console.print(f"[bold]{run.attrs['title'].removeprefix('tokenflock: ')}[/], n = {n}, d = {d}, {run.attrs['convention']}")
+    console.print(
+        f"[bold]{run.attrs['title'].removeprefix('tokenflock: ')}[/], n = {n}, d = {d},"
+        f" {run.attrs['convention']}"
+    )
     if "stopped" in run.attrs:
         console.print(f"  stopped by {run.attrs['stopped']}")
     if "energy" in run:
         name = run.energy.attrs.get("long_name", "").partition("(")[2].rstrip(")")
         before, after = float(start.energy), float(end.energy)
-        console.print(f"  energy    {before:.6g} at t = 0, {after:.6g} at t = {float(end.time):.6g} (convention {name})")
+        console.print(
+            f"  energy    {before:.6g} at t = 0, {after:.6g} at t = {float(end.time):.6g}"
+            f" (convention {name})"
+        )
     radius = reach(dynamics_of(run))
     merges = flock.merges(run, radius=radius)
     first = int(merges.before[0]) if merges.sizes["merge"] else None
     last = int(merges.after[-1]) if first else None
     if first is None:
-        console.print("  clusters  no two clusters merged" + ("" if radius is None else f" (within {radius:g} of each other)"))
+        console.print(
+            "  clusters  no two clusters merged"
+            + ("" if radius is None else f" (within {radius:g} of each other)")
+        )
         return
     console.print(f"  clusters  {first} at t = 0, {last} at t = {float(end.time):.6g}")
     shown = merges.isel(merge=slice(-8, None))
@@ -47,11 +63,16 @@ def tell(run: xr.Dataset) -> None:
     for k in range(shown.sizes["merge"]):
         one = shown.isel(merge=k)
         counts = f"{int(one.before)} -> {int(one.after)}"
-        console.print(f"    t = {float(one.time):<10.4g} {counts:<10} largest holds {100 * float(one.largest):.0f} %")
+        console.print(
+            f"    t = {float(one.time):<10.4g} {counts:<10} largest holds"
+            f" {100 * float(one.largest):.0f} %"
+        )
 
 
 def tell_waiting(run: xr.Dataset) -> None:
-    """Print how long the longest pause between two merges was, against the time of all merges before it."""
+    """Print how long the longest pause between two merges was, against the time of all merges
+    before it.
+    """
     import tokenflock as flock
 
     times = flock.merges(run).time.values
@@ -60,6 +81,6 @@ def tell_waiting(run: xr.Dataset) -> None:
     gaps = times[1:] - times[:-1]
     k = int(gaps.argmax())
     console.print(
-        f"  metastability: all merges up to t = {times[k]:.3g} took place at once; then nothing merged for "
-        f"{gaps[k]:.3g} units of time ({gaps[k] / times[k]:.0f} times as long)"
+        f"  metastability: all merges up to t = {times[k]:.3g} took place at once; then nothing"
+        f" merged for {gaps[k]:.3g} units of time ({gaps[k] / times[k]:.0f} times as long)"
     )

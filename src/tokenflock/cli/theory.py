@@ -29,11 +29,17 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
     entry = find("theory", name)
     keyword, positional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_ONLY
     options = [
-        inspect.Parameter(option.name, keyword, default=None, annotation=_annotation(option)) for option in entry.options
+        inspect.Parameter(option.name, keyword, default=None, annotation=_annotation(option))
+        for option in entry.options
     ]
-    form = inspect.Parameter("form", positional, annotation=Annotated[str, Parameter(help="the closed form")])
+    form = inspect.Parameter(
+        "form", positional, annotation=Annotated[str, Parameter(help="the closed form")]
+    )
     json = inspect.Parameter(
-        "json", keyword, default=False, annotation=Annotated[bool, Parameter(help="print JSON", negative=())]
+        "json",
+        keyword,
+        default=False,
+        annotation=Annotated[bool, Parameter(help="print JSON", negative=())],
     )
 
     def evaluate(form: str, *, json: bool = False, **texts: Any) -> None:
@@ -41,7 +47,10 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
 
     evaluate.__signature__ = inspect.Signature([form, *options, json])
     evaluate.__annotations__ = {one.name: one.annotation for one in [form, *options, json]}
-    evaluate.__doc__ = f"{entry.summary}\n\n    Numbers: 4, a list 1,2,3, or a range 0.1:9:45 (45 values).{_EXAMPLE}"
+    evaluate.__doc__ = (
+        f"{entry.summary}\n\n    Numbers: 4, a list 1,2,3, or a range 0.1:9:45 (45"
+        f" values).{_EXAMPLE}"
+    )
     return evaluate
 
 
@@ -55,28 +64,55 @@ def theory() -> None:
     Example: `tokenflock theory hemisphere-probability --n 32 --d 2,8,16`
     """
     raise UserError(
-        "name a closed form, e.g. tokenflock theory transition-curve --n 32 --t 10,20,30 (all: tokenflock list theory)"
+        "name a closed form, e.g. tokenflock theory transition-curve --n 32 --t 10,20,30 (all:"
+        " tokenflock list theory)"
     )
 
 
 def _annotation(option: Option) -> Any:
     kind = bool if option.annotation == "bool" else str
     shown = "required" if option.default is None else f"default: {option.default}"
-    return Annotated[kind | None, Parameter(name=f"--{option.name.replace('_', '-')}", help=f"[{shown}]", show_default=False,
-                                            allow_leading_hyphen=kind is str)]  # fmt: skip
+    return Annotated[
+        kind | None,
+        Parameter(
+            name=f"--{option.name.replace('_', '-')}",
+            help=f"[{shown}]",
+            show_default=False,
+            allow_leading_hyphen=kind is str,
+        ),
+    ]
 
 
 def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
     given = {
-        option.name: _argument(option, texts[option.name]) for option in entry.options if texts.get(option.name) is not None
+        option.name: _argument(option, texts[option.name])
+        for option in entry.options
+        if texts.get(option.name) is not None
     }
-    missing = [option.name for option in entry.options if option.default is None and option.name not in given]
+    missing = [
+        option.name
+        for option in entry.options
+        if option.default is None and option.name not in given
+    ]
     if missing:
-        raise UserError(f"{entry.slug} needs --{missing[0].replace('_', '-')}; see: tokenflock theory {entry.slug} --help")
-    lists = {name: value for name, value in given.items() if isinstance(value, np.ndarray) and value.size > 1}
-    grids = dict(zip(lists, (grid.ravel() for grid in np.meshgrid(*lists.values(), indexing="ij")))) if lists else {}
+        raise UserError(
+            f"{entry.slug} needs --{missing[0].replace('_', '-')}; see: tokenflock theory"
+            f" {entry.slug} --help"
+        )
+    lists = {
+        name: value
+        for name, value in given.items()
+        if isinstance(value, np.ndarray) and value.size > 1
+    }
+    grids = (
+        dict(zip(lists, (grid.ravel() for grid in np.meshgrid(*lists.values(), indexing="ij"))))
+        if lists
+        else {}
+    )
     single = {
-        name: value.item() if isinstance(value, np.ndarray) else value for name, value in given.items() if name not in lists
+        name: value.item() if isinstance(value, np.ndarray) else value
+        for name, value in given.items()
+        if name not in lists
     }
     try:
         found = entry.load()(**single, **grids)
@@ -88,7 +124,11 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
 
 
 def _argument(option: Option, value: Any) -> Any:
-    if isinstance(value, bool) or "str" in option.annotation.split(" | ") or "Literal" in option.annotation:
+    if (
+        isinstance(value, bool)
+        or "str" in option.annotation.split(" | ")
+        or "Literal" in option.annotation
+    ):
         return value
     array = numbers(value, f"--{option.name}")
     whole = bool(np.all(array == np.round(array))) and (
@@ -108,8 +148,13 @@ def _columns(entry: Entry, found: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in found.items()}
 
 
-def _print(entry: Entry, inputs: dict[str, np.ndarray], answers: dict[str, np.ndarray], json: bool) -> None:
-    rows = max([len(column) for column in inputs.values()] or [max((a.size for a in answers.values()), default=1)])
+def _print(
+    entry: Entry, inputs: dict[str, np.ndarray], answers: dict[str, np.ndarray], json: bool
+) -> None:
+    rows = max(
+        [len(column) for column in inputs.values()]
+        or [max((a.size for a in answers.values()), default=1)]
+    )
     table = {name: column for name, column in inputs.items()}
     for name, value in answers.items():
         flat = (
@@ -117,7 +162,9 @@ def _print(entry: Entry, inputs: dict[str, np.ndarray], answers: dict[str, np.nd
             if value.size % rows == 0 and value.size >= rows
             else np.broadcast_to(value.ravel(), (rows, value.size))
         )
-        table |= {name if flat.shape[1] == 1 else f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])}
+        table |= {
+            name if flat.shape[1] == 1 else f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])
+        }
     if json:
         clean = {name: [_plain(value) for value in column] for name, column in table.items()}
         console.print(jsonlib.dumps(clean), soft_wrap=True, markup=False)
@@ -128,7 +175,12 @@ def _print(entry: Entry, inputs: dict[str, np.ndarray], answers: dict[str, np.nd
     for name in table:
         shown.add_column(name, justify="right")
     for row in zip(*table.values()):
-        shown.add_row(*(f"{value:.10g}" if isinstance(value, (float, np.floating)) else str(value) for value in row))
+        shown.add_row(
+            *(
+                f"{value:.10g}" if isinstance(value, (float, np.floating)) else str(value)
+                for value in row
+            )
+        )
     console.print(shown)
 
 

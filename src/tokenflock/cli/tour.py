@@ -11,11 +11,13 @@ from cyclopts import Parameter
 from tokenflock.cli.console import console, keep_compiled, progress
 from tokenflock.errors import UserError
 
-_INTRO = """[bold]Tokens as particles.[/] n = {n} tokens start at random on the circle and attract each other by self-attention,
+_INTRO = """[bold]Tokens as particles.[/] n = {n} tokens start at random on the circle \
+and attract each other by self-attention,
 
     dx_i/dt = P_x_i ( sum_j softmax_j(beta <x_i, x_j>) x_j ),   beta = {beta:g}.
 
-They first gather in a few clusters, fast; these then wait, seemingly at rest, until they merge into one.
+They first gather in a few clusters, fast; these then wait, seemingly at rest, \
+until they merge into one.
 """
 
 
@@ -54,7 +56,9 @@ def tour(
     coarse = np.concatenate([[0.0], np.geomspace(0.05, 1e5, 199)])
     with progress("simulating") as report:
         run = flock.simulate(law, start, coarse[-1], times=coarse, progress=report, **options)
-        run = flock.simulate(law, start, coarse[-1], times=_times(np, run), progress=report, **options)
+        run = flock.simulate(
+            law, start, coarse[-1], times=_times(np, run), progress=report, **options
+        )
     from tokenflock.cli.story import tell, tell_waiting
 
     tell(run)
@@ -64,7 +68,9 @@ def tour(
     stage = _longest(flock, run)
     plots.save_figure(plots.overview(run, log_time=True, clusters_at=stage), paths["overview.png"])
     with progress("filming") as report:
-        plots.film(run, paths["film.mp4"], seconds=14, log_time=True, clusters_at=stage, progress=report)
+        plots.film(
+            run, paths["film.mp4"], seconds=14, log_time=True, clusters_at=stage, progress=report
+        )
     console.print("\nThe run, a figure and a film are in")
     for path in paths.values():
         console.print(f"  {path.resolve()}", soft_wrap=True)

@@ -23,11 +23,15 @@ def numbers(text: str, name: str = "value") -> np.ndarray:
             return np.linspace(float(first), float(last), int(count))
         return np.array([float(part) for part in text.split(",")])
     except ValueError:
-        raise UserError(f"{name} must be numbers like 4, 1,2,3 or 0.1:9:45 (first:last:count), got {text!r}") from None
+        raise UserError(
+            f"{name} must be numbers like 4, 1,2,3 or 0.1:9:45 (first:last:count), got {text!r}"
+        ) from None
 
 
 def array(text: str, name: str) -> np.ndarray | float:
-    """A matrix: `1,0;0,1`, `diag:1,-1`, a single number (a multiple of the identity), or a .npy, .csv or .txt file."""
+    """A matrix: `1,0;0,1`, `diag:1,-1`, a single number (a multiple of the identity), or a .npy,
+    .csv or .txt file.
+    """
     if text.startswith("diag:"):
         return np.diag(numbers(text.removeprefix("diag:"), name))
     if Path(text).suffix in (".npy", ".csv", ".txt"):
@@ -35,7 +39,9 @@ def array(text: str, name: str) -> np.ndarray | float:
     try:
         rows = [numbers(row, name) for row in text.split(";")]
     except UserError:
-        raise UserError(f"{name} must be a matrix like '1,0;0,-1', diag:1,-1, or a .npy file, got {text!r}") from None
+        raise UserError(
+            f"{name} must be a matrix like '1,0;0,-1', diag:1,-1, or a .npy file, got {text!r}"
+        ) from None
     if len({len(row) for row in rows}) != 1:
         raise UserError(f"{name} must have rows of one length, got {text!r}; write e.g. '1,0;0,1'")
     if len(rows) == 1:
@@ -45,7 +51,10 @@ def array(text: str, name: str) -> np.ndarray | float:
 
 def _file(path: Path, name: str) -> np.ndarray:
     if not path.is_file():
-        raise UserError(f"{name}: the file {path} does not exist; write a matrix like '1,0;0,1' or the path of a .npy file")
+        raise UserError(
+            f"{name}: the file {path} does not exist; write a matrix like '1,0;0,1' or the path of"
+            " a .npy file"
+        )
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)

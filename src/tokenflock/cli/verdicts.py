@@ -21,7 +21,7 @@ _LOOK = {HOLDS: "green", FAILS: "bold red", NOT_RUN: "yellow"}
 
 @contextmanager
 def watching(items: Sequence[Item]) -> Iterator[Watcher]:
-    """A bar over all items with the time left, one within the item, and a line for each that ends."""
+    """A bar over all items with the time left, one within the item, a line for each that ends."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -67,12 +67,19 @@ def _line(outcome: Outcome, remembered: bool) -> None:
 
 
 def _tally(count: Counter[str]) -> str:
-    return ", ".join(f"[{_LOOK[one]}]{count[one]} {plural}[/]" for one, plural in PLURAL.items() if count[one])
+    return ", ".join(
+        f"[{_LOOK[one]}]{count[one]} {plural}[/]" for one, plural in PLURAL.items() if count[one]
+    )
 
 
 def _claim(claim: Claim) -> None:
-    console.print(f"[{_LOOK[claim.verdict]}]{claim.verdict:>7}[/] [cyan]{claim.id}[/]", soft_wrap=True)
+    console.print(
+        f"[{_LOOK[claim.verdict]}]{claim.verdict:>7}[/] [cyan]{claim.id}[/]", soft_wrap=True
+    )
     console.print(f"        {escape(claim.statement)} ({escape(claim.source)})", soft_wrap=True)
-    console.print(f"        measured {escape(measured(claim))}, must be {escape(interval(claim))}", soft_wrap=True)
+    console.print(
+        f"        measured {escape(measured(claim))}, must be {escape(interval(claim))}",
+        soft_wrap=True,
+    )
     if claim.verdict != HOLDS and claim.note:
         console.print(f"        {escape(claim.note)}", soft_wrap=True)

@@ -42,7 +42,9 @@ def verify(
         report = flock.reproduce(names, scale=scale, figures=False, model=model, watcher=watcher)
     tell(report, every=True)
     if out is not None:
-        text = json.dumps([claim.as_json() for claim in report.claims], indent=1, ensure_ascii=False)
+        text = json.dumps(
+            [claim.as_json() for claim in report.claims], indent=1, ensure_ascii=False
+        )
         out.write_text(text + "\n", encoding="utf-8")
         console.print(f"saved {out}")
     return 0 if report.holds else 1

@@ -1,10 +1,12 @@
-"""The kernel e^{beta <x, y>} on the circle and on S^2 as a series, so that sums over all pairs cost n and not n^2.
+"""The kernel e^{beta <x, y>} on the circle and on S^2 as a series, so that sums over all pairs cost
+n and not n^2.
 
-    e^{beta <x, y>} = sum_l lambda_l(beta, d) sum_m Y_lm(x) Y_lm(y)          (Funk-Hecke, addition theorem)
+    e^{beta <x, y>} = sum_l lambda_l(beta, d) sum_m Y_lm(x) Y_lm(y)
+    (Funk-Hecke, addition theorem)
 
-Letters: Y_lm real harmonics of degree l, orthonormal for the uniform probability measure (on the circle 1, sqrt 2 cos l theta,
-sqrt 2 sin l theta); lambda_l the eigenvalues of the kernel, I_l(beta) on the circle. The harmonics are made degree by degree,
-in blocks of points, and never kept.
+Letters: Y_lm real harmonics of degree l, orthonormal for the uniform probability measure (on the
+circle 1, sqrt 2 cos l theta, sqrt 2 sin l theta); lambda_l the eigenvalues of the kernel, I_l(beta)
+on the circle. The harmonics are made degree by degree, in blocks of points, and never kept.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ BLOCK = 1024  # points whose harmonics of one degree are held at once
 
 
 def degrees(beta: float, tolerance: float) -> int:
-    """The last degree that counts: beyond it sum_l (2l+1) |lambda_l| / lambda_0 is below the tolerance.
+    """The last degree that counts: beyond it sum_l (2l+1) |lambda_l| / lambda_0 is below the
+    tolerance.
 
     (The count is that of S^2, which serves the circle too.)
 
@@ -31,14 +34,19 @@ def degrees(beta: float, tolerance: float) -> int:
     (23, 94)
     """
     l = np.arange(64 + int(12 * np.sqrt(abs(beta))))
-    terms = (2 * l + 1) * np.exp(log_kernel_eigenvalue(l, beta, 3) - log_kernel_eigenvalue(0, beta, 3))
+    terms = (2 * l + 1) * np.exp(
+        log_kernel_eigenvalue(l, beta, 3) - log_kernel_eigenvalue(0, beta, 3)
+    )
     beyond = np.cumsum(terms[::-1])[::-1]  # this term and all later ones
     return max(1, int(np.argmax(beyond <= tolerance)) - 1)
 
 
 @partial(jax.jit, static_argnames=("d", "order"))
 def ratios(beta: Scalar, d: int, order: int) -> Float[Array, " l"]:
-    """lambda_l / lambda_0 for l = 0 .. order, by the continued fraction of I_nu / I_(nu-1) from high orders down."""
+    """lambda_l / lambda_0 for l = 0 ..
+
+    Order, by the continued fraction of I_nu / I_(nu-1) from high orders down.
+    """
     top = 2 * order + 20
     nu = np.arange(top, 0, -1) + d / 2 - 1
     start = beta / (nu[0] + 1 + jnp.sqrt((nu[0] + 1) ** 2 + beta**2))
@@ -78,7 +86,9 @@ def series(q: Points, coefficients: Float[Array, "l m k"]) -> Float[Array, "n k"
     zero = jnp.zeros((blocks.shape[1], k), q.dtype)
 
     def block(q):
-        return _by_degree(q, order, lambda total, l, Y: (total + Y.T @ coefficients[l], None), zero)[0]
+        return _by_degree(
+            q, order, lambda total, l, Y: (total + Y.T @ coefficients[l], None), zero
+        )[0]
 
     return jax.lax.map(block, blocks).reshape(-1, k)[: q.shape[0]]
 
@@ -88,7 +98,9 @@ def _blocks(*arrays: Array) -> tuple[Array, ...]:
     n = arrays[0].shape[0]
     size = min(BLOCK, n)
     count = -(-n // size)
-    return tuple(jnp.pad(a, ((0, count * size - n), (0, 0))).reshape(count, size, -1) for a in arrays)
+    return tuple(
+        jnp.pad(a, ((0, count * size - n), (0, 0))).reshape(count, size, -1) for a in arrays
+    )
 
 
 def _width(d: int, order: int) -> int:
@@ -96,7 +108,9 @@ def _width(d: int, order: int) -> int:
 
 
 def _by_degree(x: Points, order: int, visit, start):
-    """Scan over the degrees: visit(carry, l, Y) with the harmonics Y (m, n) of degree l; those that do not exist are zero."""
+    """Scan over the degrees: visit(carry, l, Y) with the harmonics Y (m, n) of degree l; those that
+    do not exist are zero.
+    """
     return _circle(x, order, visit, start) if x.shape[1] == 2 else _sphere(x, order, visit, start)
 
 
@@ -120,11 +134,15 @@ def _circle(x, order, visit, start):
 
 
 def _sphere(x, order, visit, start):
-    """Harmonics P_lm(z) Re, Im (x + iy)^m: P by its three-term recursion in l for all m at once, without poles."""
+    """Harmonics P_lm(z) Re, Im (x + iy)^m: P by its three-term recursion in l for all m at once,
+    without poles.
+    """
     n = x.shape[0]
     first = jnp.stack([jnp.ones(n, x.dtype), jnp.zeros(n, x.dtype)])
     turning = x[:, :2].T
-    _, powers = jax.lax.scan(lambda power, _: (_turn(turning, power), power), first, None, length=order + 1)  # (m, 2, n)
+    _, powers = jax.lax.scan(
+        lambda power, _: (_turn(turning, power), power), first, None, length=order + 1
+    )  # (m, 2, n)
     A, B, C = (jnp.asarray(table, x.dtype)[:, :, None] for table in _recursion(order))  # (l, m, 1)
     zero = jnp.zeros((order + 1, n), x.dtype)
 
@@ -150,6 +168,8 @@ def _recursion(order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @partial(jax.jit, static_argnames="order")
-def kernel_sum(q: Points, x: Tokens, s: Float[Array, "n k"], beta: Scalar, order: int) -> Float[Array, "m k"]:
+def kernel_sum(
+    q: Points, x: Tokens, s: Float[Array, "n k"], beta: Scalar, order: int
+) -> Float[Array, "m k"]:
     """sum_j e^{beta <q, x_j>} s_j / lambda_0 at every point q."""
     return series(q, ratios(beta, x.shape[1], order)[:, None, None] * moments(x, s, order))

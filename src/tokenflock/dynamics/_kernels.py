@@ -14,18 +14,20 @@ CEILING = 60.0  # caps exp at tokens of weight zero, which may lie above the max
 def softmax(S: Rows, w: Weights) -> Rows:
     """A_ij = w_j e^{S_ij} / sum_k w_k e^{S_ik}, for logits of any size.
 
-    Only the maximum is masked by w > 0 (and held constant for derivatives); the exponentials are not, so that derivatives
-    with respect to weights are right even at weight zero. A row that sees no token of positive weight is zero.
+    Only the maximum is masked by w > 0 (and held constant for derivatives); the exponentials are
+    not, so that derivatives with respect to weights are right even at weight zero. A row that sees
+    no token of positive weight is zero.
     """
     E, Z = exponentials(S, w)
     return E / Z
 
 
 def exponentials(S: Rows, w: Weights) -> tuple[Rows, Float[Array, "m 1"]]:
-    """(E, Z) with softmax = E / Z: whoever multiplies E by a matrix divides afterwards, which is less to divide.
+    """(E, Z) with softmax = E / Z: whoever multiplies E by a matrix divides afterwards, which is
+    less to divide.
 
-    Z is 1 for a row that sees no token. Logits so large that their differences are lost (beyond 1e17) leave Z = 0 and so give
-    NaN, which every verb reports: a wrong velocity would be worse.
+    Z is 1 for a row that sees no token. Logits so large that their differences are lost (beyond
+    1e17) leave Z = 0 and so give NaN, which every verb reports: a wrong velocity would be worse.
     """
     top, sees = _top(S, w)
     E = w * jnp.exp(jnp.minimum(S - top, CEILING))
@@ -46,11 +48,14 @@ def _top(S: Rows, w: Weights) -> tuple[Float[Array, "m 1"], Bool[Array, "m 1"]]:
 
 
 def interaction_energy(G: Rows, w: Weights, beta: Scalar) -> Scalar:
-    """E = (1/2 beta) sum_ij w_i w_j e^{beta G_ij} for inner products G; at beta = 0 its limit without the constant.
+    """E = (1/2 beta) sum_ij w_i w_j e^{beta G_ij} for inner products G; at beta = 0 its limit
+    without the constant.
 
     Print: (3.5) of arXiv 2312.10794. The maximum over the sphere is e^beta / (2 beta).
     """
     flat = beta == 0
     safe = jnp.where(flat, 1, beta)
     pairs = w[:, None] * w
-    return jnp.where(flat, 0.5 * jnp.sum(pairs * G), 0.5 * jnp.sum(pairs * jnp.exp(beta * G)) / safe)
+    return jnp.where(
+        flat, 0.5 * jnp.sum(pairs * G), 0.5 * jnp.sum(pairs * jnp.exp(beta * G)) / safe
+    )

@@ -21,7 +21,9 @@ def at(M: Matrix, t: Float[Array, ""]) -> Matrix:
     return M(t) if callable(M) else M
 
 
-def act(M: Matrix, x: Float[Array, "*n d"], t: Float[Array, ""] | float = 0.0) -> Float[Array, "*n m"]:
+def act(
+    M: Matrix, x: Float[Array, "*n d"], t: Float[Array, ""] | float = 0.0
+) -> Float[Array, "*n m"]:
     """M x for each row x; the identity where M is None."""
     M = at(M, t)
     if M is None:
@@ -41,7 +43,9 @@ def positive_multiple(M: Matrix) -> bool:
 
 def width(*matrices: Matrix) -> int | None:
     """The dimension d that these matrices act on, or None if any will do."""
-    shapes = [np.shape(M.values if isinstance(M, Switching) else M) for M in matrices if M is not None]
+    shapes = [
+        np.shape(M.values if isinstance(M, Switching) else M) for M in matrices if M is not None
+    ]
     return next((shape[-1] for shape in shapes if shape), None)
 
 
@@ -56,15 +60,30 @@ def check_attention(name: str, Q: Matrix, K: Matrix, V: Matrix, heads: bool = Fa
     shapes = {letter: shape for letter, shape in shapes.items() if shape}
     form = "(heads, m, d)" if heads else "(m, d)"
     for letter, shape in shapes.items():
-        require(len(shape) == 2 + lead, f"{name}.{letter}", f"a matrix of shape {form}", f"shape {shape}")
+        require(
+            len(shape) == 2 + lead,
+            f"{name}.{letter}",
+            f"a matrix of shape {form}",
+            f"shape {shape}",
+        )
     if heads:
         counts = {shape[0] for shape in shapes.values()}
-        require(len(counts) <= 1, f"{name}: Q, K, V", "arrays with one number of heads", f"{sorted(counts)} heads")
+        require(
+            len(counts) <= 1,
+            f"{name}: Q, K, V",
+            "arrays with one number of heads",
+            f"{sorted(counts)} heads",
+        )
     if "V" in shapes:
         rows, columns = shapes["V"][-2:]
         require(rows == columns, f"{name}.V", "square, (d, d)", f"shape {shapes['V']}")
     columns = {letter: shape[-1] for letter, shape in shapes.items()}
-    require(len(set(columns.values())) <= 1, f"{name}: Q, K, V", "matrices on one R^d", f"widths {columns}")
+    require(
+        len(set(columns.values())) <= 1,
+        f"{name}: Q, K, V",
+        "matrices on one R^d",
+        f"widths {columns}",
+    )
     if {"Q", "K"} <= shapes.keys():
         same = shapes["Q"][:-1] == shapes["K"][:-1]
         require(same, f"{name}: Q and K", "of one shape (m, d)", f"{shapes['Q']} and {shapes['K']}")
@@ -80,7 +99,8 @@ def check_attention(name: str, Q: Matrix, K: Matrix, V: Matrix, heads: bool = Fa
 
 
 class Switching(Frozen):
-    """A matrix that is constant on periods of time: values[k] for k period <= t < (k+1) period, the last one for ever.
+    """A matrix that is constant on periods of time: values[k] for k period <= t < (k+1) period, the
+    last one for ever.
 
     With the layer map of step h and period h, every layer has its own matrix.
     """
@@ -100,5 +120,7 @@ class Switching(Frozen):
             )
 
     def __call__(self, t: Float[Array, ""]) -> Float[Array, "m d"]:
-        k = jnp.floor(t / self.period * (1 + 1e-6)).astype(int)  # a time that is k periods up to rounding is in period k
+        k = jnp.floor(t / self.period * (1 + 1e-6)).astype(
+            int
+        )  # a time that is k periods up to rounding is in period k
         return self.values[jnp.clip(k, 0, self.values.shape[0] - 1)]

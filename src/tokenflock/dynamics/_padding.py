@@ -15,8 +15,13 @@ def padded(size: int) -> int:
 
 
 def widen(leaf: Any, d: int, wide: int, lead: int = 0) -> Any:
-    """A matrix on R^d as a matrix on the padded space, zero on what was added; its first `lead` axes and numbers stay."""
+    """A matrix on R^d as a matrix on the padded space, zero on what was added.
+
+    Its first `lead` axes and numbers stay.
+    """
     if not hasattr(leaf, "ndim") or leaf.ndim - lead < 1:
         return leaf
-    pads = [(0, 0)] * lead + [(0, wide - side if side == d else padded(side) - side) for side in leaf.shape[lead:]]
+    pads = [(0, 0)] * lead + [
+        (0, wide - side if side == d else padded(side) - side) for side in leaf.shape[lead:]
+    ]
     return jnp.pad(leaf, pads)

@@ -1,7 +1,7 @@
 """What the normalisation schemes share: attention on the directions of tokens.
 
-A token is r theta with |theta| = 1. Where a scheme lets the radius move, the state is the token itself in R^d, and the
-radius is an observable: no second array is carried.
+A token is r theta with |theta| = 1. Where a scheme lets the radius move, the state is the token
+itself in R^d, and the radius is an observable: no second array is carried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from tokenflock.spaces.sphere import normalise
 
 
 class Scheme(QKV, AttentionLaw):
-    """theta_j is the direction of token j; A_j = sum_k softmax_k(beta <Q theta_j, K theta_k>) V theta_k."""
+    """theta_j is the direction of token j.
+
+    A_j = sum_k softmax_k(beta <Q theta_j, K theta_k>) V theta_k.
+    """
 
     cites: ClassVar[tuple[str, ...]] = ("karagodin2025normalization",)
 

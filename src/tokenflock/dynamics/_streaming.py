@@ -1,4 +1,4 @@
-"""Fields of very many tokens, without the matrix of all pairs: memory grows like n, not like n^2."""
+"""Fields of very many tokens without the matrix of all pairs: memory grows like n, not like n^2."""
 
 from __future__ import annotations
 
@@ -24,21 +24,27 @@ def by_rows(law: MeanField, t: Time, q: Points, x: Tokens, w: Weights, block: in
 
 
 def tiles(law: MeanField) -> bool:
-    """Whether the field is the plain sum of logits and values, with nothing done to it afterwards."""
+    """Whether the field is the plain sum of logits and values, with nothing done to it after."""
     return type(law).field is AttentionLaw.field
 
 
-def by_tiles(law: AttentionLaw, t: Time, q: Points, x: Tokens, w: Weights, interpret: bool = False) -> Points:
-    """The field by tiles of points and tokens on a GPU (Pallas): logits live on chip only, sums are carried along.
+def by_tiles(
+    law: AttentionLaw, t: Time, q: Points, x: Tokens, w: Weights, interpret: bool = False
+) -> Points:
+    """The field by tiles of points and tokens on a GPU (Pallas): logits live on chip only, sums are
+    carried along.
 
-    The logits and values are the law's own; the maximum of the logits is carried along with the sums (online softmax).
+    The logits and values are the law's own; the maximum of the logits is carried along with the
+    sums (online softmax).
     """
     m, d = q.shape
     rows, columns, wide = -(-m // SIDE) * SIDE, -(-x.shape[0] // SIDE) * SIDE, padded(d)
     q = jnp.pad(q, ((0, rows - m), (0, wide - d)))
     x = jnp.pad(x, ((0, columns - x.shape[0]), (0, wide - d)))
     w = jnp.pad(w, (0, columns - w.shape[0]))
-    law = jax.tree.map(lambda leaf: at(leaf, t), law, is_leaf=callable)  # matrices that move stand still for one sum
+    law = jax.tree.map(
+        lambda leaf: at(leaf, t), law, is_leaf=callable
+    )  # matrices that move stand still for one sum
     law = jax.tree.map(lambda leaf: widen(leaf, d, wide), law)
     arrays, static = eqx.partition(law, eqx.is_array)
     leaves, tree = jax.tree.flatten(arrays)
@@ -70,11 +76,17 @@ def _tile(q_ref, x_ref, w_ref, t_ref, *refs, tree, static, count: int):
         tokens = pl.ds(k * SIDE, SIDE)
         x, w = x_ref[tokens, :], w_ref[tokens]
         S = law.logits(t, q, x)
-        new = jnp.maximum(top, jnp.max(jnp.where(w > 0, S, -jnp.inf), axis=1)) if law.divides else top
+        new = (
+            jnp.maximum(top, jnp.max(jnp.where(w > 0, S, -jnp.inf), axis=1)) if law.divides else top
+        )
         E = w * jnp.exp(jnp.minimum(S - new[:, None], CEILING)) if law.divides else w * jnp.exp(S)
         scale = jnp.exp(top - new)
         return new, scale * Z + jnp.sum(E, axis=1), scale[:, None] * total + E @ law.values(t, x)
 
-    start = jnp.full(SIDE, -1e30 if law.divides else 0.0, q.dtype), jnp.zeros(SIDE, q.dtype), jnp.zeros(q.shape, q.dtype)
+    start = (
+        jnp.full(SIDE, -1e30 if law.divides else 0.0, q.dtype),
+        jnp.zeros(SIDE, q.dtype),
+        jnp.zeros(q.shape, q.dtype),
+    )
     _, Z, total = jax.lax.fori_loop(0, x_ref.shape[0] // SIDE, step, start)
     refs[count][pl.ds(here, SIDE), :] = total / Z[:, None] if law.divides else total

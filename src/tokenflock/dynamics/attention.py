@@ -16,9 +16,9 @@ class Attention(QKV, AttentionLaw):
 
         dx_i/dt = P_{x_i} ( sum_j A_ij V x_j ),   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i
 
-    Q and K are (m, d) with any m, V is (d, d). Each may be absent (the identity), a number (a multiple of the identity), an
-    array, or a function of time such as `Switching`. Without `normalised`, A_ij = w_j e^{beta <Q x_i, K x_j>}.
-    Source: (2.3) to (2.5) of arXiv 2312.10794.
+    Q and K are (m, d) with any m, V is (d, d). Each may be absent (the identity), a number (a
+    multiple of the identity), an array, or a function of time such as `Switching`. Without
+    `normalised`, A_ij = w_j e^{beta <Q x_i, K x_j>}. Source: (2.3) to (2.5) of arXiv 2312.10794.
 
     >>> Attention(beta=2.0, V=[[1.0, 0.0], [0.0, -1.0]]).dimension
     2
@@ -40,4 +40,6 @@ class Attention(QKV, AttentionLaw):
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Attention:
         G = np.random.default_rng(seed).normal(size=(3, d, d)) / np.sqrt(d)
-        return cls(beta=1.5, Q=G[0, : max(1, d - 1)], K=G[1, : max(1, d - 1)], V=np.eye(d) + 0.3 * G[2])
+        return cls(
+            beta=1.5, Q=G[0, : max(1, d - 1)], K=G[1, : max(1, d - 1)], V=np.eye(d) + 0.3 * G[2]
+        )

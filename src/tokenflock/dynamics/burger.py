@@ -16,10 +16,11 @@ from tokenflock.shapes import Array, Points, Rows, Scalar, Time, Tokens, Weights
 class Burger(AttentionLaw, GradientFlow):
     """The flow up or down the energy of a symmetric matrix D (Q^T K = D, V = D or -D).
 
-        dx_i/dt = +- P_{x_i} ( sum_j w_j e^{<x_i, D x_j>} D x_j ),   E = sum_ij w_i w_j e^{<x_i, D x_j>}
+        dx_i/dt = +- P_{x_i} ( sum_j w_j e^{<x_i, D x_j>} D x_j ),
+        E = sum_ij w_i w_j e^{<x_i, D x_j>}
 
-    With `normalised` each sum is divided by its partition function (SA). One `Layer` step is the update of the published code.
-    Source: arXiv 2501.03096.
+    With `normalised` each sum is divided by its partition function (SA). One `Layer` step is the
+    update of the published code. Source: arXiv 2501.03096.
 
     >>> import numpy as np
     >>> Burger(D=np.diag([1.0, 0.0, 1.0]), ascend=False).dimension

@@ -15,10 +15,12 @@ from tokenflock.shapes import Rows, Time, Tokens, Weights
 class CausalBias(Dynamics):
     """Causal attention with a positional bias (ALiBi): far tokens count less.
 
-        dx_j/dt = P_{x_j} ( sum_{k < j} a_jk beta e^{beta <x_j, x_k>} x_k ),   a_jk ~ w_k e^{-(slope/N) (j - k)}, sum_k a_jk = 1
+        dx_j/dt = P_{x_j} ( sum_{k < j} a_jk beta e^{beta <x_j, x_k>} x_k ),
+        a_jk ~ w_k e^{-(slope/N) (j - k)}, sum_k a_jk = 1
 
-    N counts the tokens of positive weight. On the circle this is dtheta_j/dt = -sum_{k<j} a_jk beta sin(delta) e^{beta cos
-    delta}: note the factor beta, which other unnormalised laws do not have. Source: the code of arXiv 2605.09213.
+    N counts the tokens of positive weight. On the circle this is dtheta_j/dt = -sum_{k<j} a_jk beta
+    sin(delta) e^{beta cos delta}: note the factor beta, which other unnormalised laws do not have.
+    Source: the code of arXiv 2605.09213.
 
     >>> CausalBias(beta=1.0, slope=1.0)
     CausalBias(beta=1.0, slope=1.0)
@@ -32,7 +34,10 @@ class CausalBias(Dynamics):
     "strength of the bias over the whole sequence"
 
     def bias(self, w: Weights) -> Rows:
-        """a_jk, the share of token k in what token j hears of its past; the first token hears nothing."""
+        """a_jk, the share of token k in what token j hears of its past.
+
+        The first token hears nothing.
+        """
         order = jnp.arange(w.shape[0])
         counts = (w > 0).astype(w.dtype)
         position = jnp.sum(jnp.where(order[:, None] >= order, counts, 0), axis=-1)

@@ -16,10 +16,10 @@ from tokenflock.shapes import Array, Rows, Time, Tokens, Weights
 class CausalHeads(Dynamics):
     """Causal multi-head attention on the sphere: the sum of causal heads.
 
-        dx_k/dt = P_{x_k} ( sum_h (Z^h_k)^{-1} sum_{j <= k} w_j e^{beta <Q_h x_k, K_h x_j>} V_h x_j )
+        dx_k/dt = P_{x_k} ( sum_h 1/Z^h_k sum_{j <= k} w_j e^{beta <Q_h x_k, K_h x_j>} V_h x_j )
 
-    Q and K are (heads, m, d), V is (heads, d, d). With V = I in every head the first token stays. Source: (2.7) of
-    arXiv 2312.10794 with the mask of arXiv 2411.04990.
+    Q and K are (heads, m, d), V is (heads, d, d). With V = I in every head the first token stays.
+    Source: (2.7) of arXiv 2312.10794 with the mask of arXiv 2411.04990.
     """
 
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective", "karagodin2024causal")
@@ -38,11 +38,15 @@ class CausalHeads(Dynamics):
         check_attention("CausalHeads", self.Q, self.K, self.V, heads=True)
 
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
-        return jax.vmap(lambda Q, K, V: Causal(self.beta, Q, K, V).force(t, x, w))(self.Q, self.K, self.V).sum(axis=0)
+        return jax.vmap(lambda Q, K, V: Causal(self.beta, Q, K, V).force(t, x, w))(
+            self.Q, self.K, self.V
+        ).sum(axis=0)
 
     def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
         """The mean over heads of their attention matrices."""
-        return jax.vmap(lambda Q, K: Causal(self.beta, Q, K).attention_matrix(t, x, w))(self.Q, self.K).mean(axis=0)
+        return jax.vmap(lambda Q, K: Causal(self.beta, Q, K).attention_matrix(t, x, w))(
+            self.Q, self.K
+        ).mean(axis=0)
 
     @property
     def dimension(self) -> int | None:

@@ -18,8 +18,8 @@ from tokenflock.spaces import Space, Sphere
 class Dynamics(Frozen):
     """A law of motion for n tokens x (n, d) with weights w (n,) that sum to one.
 
-    A member writes `force`. Everything else follows from it: the flow dx/dt = `velocity` (its tangent part), the
-    Transformer layer x <- normalize(x + h force), Jacobians, ensembles, kernels.
+    A member writes `force`. Everything else follows from it: the flow dx/dt = `velocity` (its
+    tangent part), the Transformer layer x <- normalize(x + h force), Jacobians, ensembles, kernels.
     """
 
     on_chip: ClassVar[bool] = True  # made of what the GPU kernel of the resident engine can do
@@ -36,14 +36,17 @@ class Dynamics(Frozen):
     def velocity(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         """dx/dt: the tangent part of the force, at the point of the space nearest to x.
 
-        Off the sphere the field is that of x/|x|, so a solver's stages may leave the sphere without harm.
+        Off the sphere the field is that of x/|x|, so a solver's stages may leave the sphere without
+        harm.
         """
         p = self.space.project(x)
         return self.space.tangent(p, self.force(t, p, w))
 
     def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
         """A_ij: how much token i listens to token j, where the law has such a matrix."""
-        raise UserError(f"{type(self).__name__} has no attention matrix; ask it of an attention dynamics")
+        raise UserError(
+            f"{type(self).__name__} has no attention matrix; ask it of an attention dynamics"
+        )
 
     def diffusion(self, t: Time, x: Tokens, w: Weights) -> Scalar:
         """Strength s of the noise s dW on each token; zero for a deterministic law."""
@@ -61,18 +64,24 @@ class Dynamics(Frozen):
 
     @property
     def exchangeable(self) -> bool:
-        """Whether the law is blind to the order of tokens, so that a token may be split into two of half its weight."""
+        """Whether the law is blind to the order of tokens, so that a token may be split into two of
+        half its weight.
+        """
         return False
 
     @property
     def isotropic(self) -> bool:
-        """Whether it commutes with every rotation and reflection of R^d. Then tokens stay in their span."""
+        """Whether it commutes with every rotation and reflection of R^d.
+
+        Then tokens stay in their span.
+        """
         return False
 
     @property
     def keeps_cones(self) -> bool:
-        """Whether each token moves towards a positive combination of tokens. Then tokens never leave their convex cone, their
-        largest distance never grows once it is below a right angle, and consensus is for ever (Lemma 6.4 of arXiv 2312.10794).
+        """Whether each token moves towards a positive combination of tokens. Then tokens never
+        leave their convex cone, their largest distance never grows once it is below a right angle,
+        and consensus is for ever (Lemma 6.4 of arXiv 2312.10794).
         """
         return False
 
@@ -93,12 +102,13 @@ class Dynamics(Frozen):
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Dynamics:
-        """A generic instance for n tokens in R^d: what the contract tests of the catalogue run on."""
+        """A generic instance for n tokens in R^d: what the contract tests run on."""
         return cls()
 
 
 class MeanField(Dynamics):
-    """A law by which tokens act on each other only through their measure mu = sum_j w_j delta_{x_j}.
+    """A law by which tokens act on each other only through their measure mu = sum_j w_j
+    delta_{x_j}.
 
     A member writes `field`: the vector field X[mu] at any points q, tokens or not.
     """
@@ -112,7 +122,9 @@ class MeanField(Dynamics):
 
     def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
         """The weights with which points q listen to the tokens x."""
-        raise UserError(f"{type(self).__name__} has no attention matrix; ask it of an attention dynamics")
+        raise UserError(
+            f"{type(self).__name__} has no attention matrix; ask it of an attention dynamics"
+        )
 
     def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
         return self.attention(t, x, x, w)
@@ -125,7 +137,8 @@ class MeanField(Dynamics):
 class AttentionLaw(MeanField):
     """A mean-field law made of logits and values:
 
-        X[mu](q) = sum_j A_j(q) values_j,   A_j(q) = w_j e^{logits_j(q)} / Z(q)   (without Z where not `normalised`)
+        X[mu](q) = sum_j A_j(q) values_j,   A_j(q) = w_j e^{logits_j(q)} / Z(q)
+        (without Z where not `normalised`)
 
     A member writes `logits` and `values`. Engines that never form the matrix A use the same two.
     """
@@ -158,7 +171,8 @@ class AttentionLaw(MeanField):
 class GradientFlow(Dynamics):
     """A law that climbs (or descends) an energy: velocity_i = +- grad_i energy / metric_i.
 
-    Then d energy/dt = +- sum_i metric_i |velocity_i|^2, an identity that the tests check for every member.
+    Then d energy/dt = +- sum_i metric_i |velocity_i|^2, an identity that the tests check for every
+    member.
     """
 
     @abstractmethod
@@ -167,7 +181,9 @@ class GradientFlow(Dynamics):
 
     @abstractmethod
     def metric(self, x: Tokens, w: Weights) -> Weights:
-        """The positive factors of the metric sum_i metric_i <a_i, b_i> in which the law is a gradient flow."""
+        """The positive factors of the metric sum_i metric_i <a_i, b_i> in which the law is a
+        gradient flow.
+        """
 
     @property
     def ascends(self) -> bool:

@@ -15,18 +15,23 @@ from tokenflock.errors import UserError, require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 
-FLOOR = 1e-3  # times rounding: a Z below it is noise, at a token that weighs nothing and is far from all others
+# times rounding: a Z below it is noise, at a token that weighs nothing and is far from all others
+FLOOR = 1e-3
 
 
 class Fast(Around, MeanField, GradientFlow):
-    """SA or USA of very many tokens on the circle or S^2: the same field by the series of its kernel, n terms and not n^2.
+    """SA or USA of very many tokens on the circle or S^2: the same field by the series of its
+    kernel, n terms and not n^2.
 
-        sum_j w_j e^{beta <q, x_j>} x_j = sum_l lambda_l sum_m Y_lm(q) ( sum_j w_j Y_lm(x_j) x_j ),   l <= order
+        sum_j w_j e^{beta <q, x_j>} x_j = sum_l lambda_l sum_m Y_lm(q) ( sum_j w_j Y_lm(x_j) x_j ),
+        l <= order
 
-    On the circle this is the Bessel series, O(n K); on S^2 O(n L^2). The order K or L comes from beta and the tolerance, about
-    sqrt(2 beta log(1/tolerance)). Sums are exact to rounding of the mean kernel lambda_0, so SA, divided by Z, agrees with
-    the direct sum to 1e-10 where Z is above 1e-6 lambda_0: at every token of weight 1e-6 or more. Should beta be swept beyond
-    what the order serves, the field is NaN, which every verb reports. Source: (7.1) of arXiv 2312.10794; Funk-Hecke.
+    On the circle this is the Bessel series, O(n K); on S^2 O(n L^2). The order K or L comes from
+    beta and the tolerance, about sqrt(2 beta log(1/tolerance)). Sums are exact to rounding of the
+    mean kernel lambda_0, so SA, divided by Z, agrees with the direct sum to 1e-10 where Z is above
+    1e-6 lambda_0: at every token of weight 1e-6 or more. Should beta be swept beyond what the order
+    serves, the field is NaN, which every verb reports. Source: (7.1) of arXiv 2312.10794;
+    Funk-Hecke.
 
     >>> Fast(SelfAttention(beta=4.0)).order
     23
@@ -44,19 +49,39 @@ class Fast(Around, MeanField, GradientFlow):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.order == 0 and isinstance(self.base, (SelfAttention, Unnormalised)) and concrete(self.base.beta):
+        if (
+            self.order == 0
+            and isinstance(self.base, (SelfAttention, Unnormalised))
+            and concrete(self.base.beta)
+        ):
             object.__setattr__(self, "order", degrees(self.base.beta, self.tolerance))
 
     def __check_init__(self) -> None:
         fits = isinstance(self.base, (SelfAttention, Unnormalised))
-        require(fits, "Fast.base", "SelfAttention or Unnormalised", type(self.base).__name__, "for others use Streamed")
+        require(
+            fits,
+            "Fast.base",
+            "SelfAttention or Unnormalised",
+            type(self.base).__name__,
+            "for others use Streamed",
+        )
         if concrete(self.tolerance):
             fits = 1e-30 <= self.tolerance < 1
-            require(fits, "tolerance", "from 1e-30 to below 1", self.tolerance, "write e.g. tolerance=1e-12")
+            require(
+                fits,
+                "tolerance",
+                "from 1e-30 to below 1",
+                self.tolerance,
+                "write e.g. tolerance=1e-12",
+            )
         require(self.order >= 1, "order", "1 or more", self.order)
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        sums = self._sums(q, x, w[:, None] * jnp.concatenate([jnp.ones_like(x[:, :1]), self.base.values(t, x)], axis=1))
+        sums = self._sums(
+            q,
+            x,
+            w[:, None] * jnp.concatenate([jnp.ones_like(x[:, :1]), self.base.values(t, x)], axis=1),
+        )
         Z, total = sums[:, :1], sums[:, 1:]
         if not self.base.divides:
             return self._mean(x, self.base.shift) * total
@@ -66,7 +91,10 @@ class Fast(Around, MeanField, GradientFlow):
         return self.base.attention(t, q, x, w)
 
     def energy(self, x: Tokens, w: Weights) -> Scalar:
-        """E_beta = (lambda_0 / 2 beta) sum_l (lambda_l / lambda_0) sum_m ( sum_j w_j Y_lm(x_j) )^2; its limit at beta = 0."""
+        """E_beta = (lambda_0 / 2 beta) sum_l (lambda_l / lambda_0) sum_m ( sum_j w_j Y_lm(x_j) )^2.
+
+        Its limit at beta = 0.
+        """
         self._check(x)
         beta = jnp.asarray(self.base.beta, x.dtype)
         square = jnp.sum(moments(x, w[:, None], self.order) ** 2, axis=(1, 2))
@@ -82,12 +110,15 @@ class Fast(Around, MeanField, GradientFlow):
     def _sums(self, q: Points, x: Tokens, s) -> Points:
         """sum_j e^{beta <q, x_j>} s_j / lambda_0."""
         self._check(x)
-        return self._served(x) * kernel_sum(q, x, s, jnp.asarray(self.base.beta, x.dtype), self.order)
+        return self._served(x) * kernel_sum(
+            q, x, s, jnp.asarray(self.base.beta, x.dtype), self.order
+        )
 
     def _check(self, x: Tokens) -> None:
         if x.shape[1] not in (2, 3):
             raise UserError(
-                f"Fast sums are for d = 2 (the circle) and d = 3, got d = {x.shape[1]}; use Streamed({self.base!r})"
+                f"Fast sums are for d = 2 (the circle) and d = 3, got d = {x.shape[1]}; use"
+                f" Streamed({self.base!r})"
             )
 
     def _ratios(self, x: Tokens):
@@ -101,7 +132,9 @@ class Fast(Around, MeanField, GradientFlow):
 
     def _served(self, x: Tokens) -> Scalar:
         """1 where the order is enough for beta, else NaN."""
-        last = jnp.abs(ratios(jnp.asarray(self.base.beta, x.dtype), 3, self.order + 1)[-1]) * (2 * self.order + 3)
+        last = jnp.abs(ratios(jnp.asarray(self.base.beta, x.dtype), 3, self.order + 1)[-1]) * (
+            2 * self.order + 3
+        )
         return jnp.where(last <= 10 * self.tolerance, 1.0, math.nan).astype(x.dtype)
 
     @property

@@ -30,8 +30,8 @@ class FeedForward(MeanField):
 
         dx_i/dt = P_{x_i} ( attention_i(x) + W sigma(A x_i + b) )
 
-    The flow adds the two; the solver `Layer` applies them in turn, as a Transformer does (Lie-Trotter splitting).
-    Source: (2.8) of arXiv 2312.10794.
+    The flow adds the two; the solver `Layer` applies them in turn, as a Transformer does
+    (Lie-Trotter splitting). Source: (2.8) of arXiv 2312.10794.
     """
 
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
@@ -43,7 +43,12 @@ class FeedForward(MeanField):
 
     def __check_init__(self) -> None:
         d, other = self.mlp.dimension, self.base.dimension
-        require(other in (None, d), "FeedForward.base", f"a dynamics on R^{d}, as the mlp is", f"one on R^{other}")
+        require(
+            other in (None, d),
+            "FeedForward.base",
+            f"a dynamics on R^{d}, as the mlp is",
+            f"one on R^{other}",
+        )
 
     @property
     def space(self) -> Space:

@@ -14,12 +14,15 @@ from tokenflock.spaces import Euclidean, Space
 
 
 class Hardmax(MeanField):
-    """Hardmax attention on R^d: attention at infinite beta, where each token goes to those it likes best.
+    """Hardmax attention on R^d: attention at infinite beta, where each token goes to those it likes
+    best.
 
-        dz_i/dt = mean of V (z_j - z_i) over j in C_i,   C_i = argmax_j <Q z_i, K z_j>   (ties are averaged)
+        dz_i/dt = mean of V (z_j - z_i) over j in C_i,   C_i = argmax_j <Q z_i, K z_j>
+        (ties are averaged)
 
-    One `Layer(h=a/(1+a))` is the hardmax Transformer z_i <- (z_i + a mean_{C_i} z_j) / (1 + a), and a Frank-Wolfe step of
-    size h. Source: (9.4) to (9.6) of arXiv 2312.10794, arXiv 2407.01602, arXiv 2508.09628.
+    One `Layer(h=a/(1+a))` is the hardmax Transformer z_i <- (z_i + a mean_{C_i} z_j) / (1 + a), and
+    a Frank-Wolfe step of size h. Source: (9.4) to (9.6) of arXiv 2312.10794, arXiv 2407.01602,
+    arXiv 2508.09628.
 
     >>> Hardmax().space
     Euclidean()

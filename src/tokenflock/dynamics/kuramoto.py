@@ -17,7 +17,8 @@ class Kuramoto(Dynamics):
 
         dtheta_i/dt = omega_i + coupling sum_j w_j sin(theta_j - theta_i)
 
-    With omega = 0 and coupling = 1 this is self-attention at beta = 0. Source: (7.2) of arXiv 2312.10794.
+    With omega = 0 and coupling = 1 this is self-attention at beta = 0. Source: (7.2) of arXiv
+    2312.10794.
 
     >>> Kuramoto(coupling=2.0).dimension
     2

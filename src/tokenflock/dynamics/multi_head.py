@@ -16,10 +16,11 @@ from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
 class MultiHead(MeanField):
     """Multi-head attention on the sphere: the sum of its heads.
 
-        dx_i/dt = P_{x_i} ( sum_h sum_j A^h_ij V_h x_j ),   A^h_ij = w_j e^{beta <Q_h x_i, K_h x_j>} / Z^h_i
+        dx_i/dt = P_{x_i} ( sum_h sum_j A^h_ij V_h x_j ),
+        A^h_ij = w_j e^{beta <Q_h x_i, K_h x_j>} / Z^h_i
 
-    Q and K are (heads, m, d), V is (heads, d, d). With `average` the sum over heads is divided by their number.
-    Source: (2.7) of arXiv 2312.10794.
+    Q and K are (heads, m, d), V is (heads, d, d). With `average` the sum over heads is divided by
+    their number. Source: (2.7) of arXiv 2312.10794.
 
     >>> import numpy as np
     >>> MultiHead(V=np.stack([np.eye(3), np.diag([1.0, 0.0, 0.0])])).heads

@@ -31,10 +31,11 @@ class Activation(enum.Enum):
 class NeuralODE(MeanField):
     """A neural ODE on R^d: each token moves alone, blind to the others.
 
-        dx/dt = W sigma(A x + b);   with solver `Layer(h=1)` the residual network x <- x + W sigma(A x + b)
+        dx/dt = W sigma(A x + b);
+        with solver `Layer(h=1)` the residual network x <- x + W sigma(A x + b)
 
-    A is (m, d), b is (m,), W is (d, m). Source: (2.1) and (2.2) of arXiv 2312.10794. Compare with attention, where tokens
-    see each other.
+    A is (m, d), b is (m,), W is (d, m). Source: (2.1) and (2.2) of arXiv 2312.10794. Compare with
+    attention, where tokens see each other.
 
     >>> NeuralODE(W=[[1.0], [0.0]], A=[[0.0, 1.0]], b=[0.0]).dimension
     2
@@ -55,7 +56,12 @@ class NeuralODE(MeanField):
         if concrete(self.W) and concrete(self.A):
             (m, d), shape = np.shape(self.A), np.shape(self.W)
             require(shape == (d, m), "W", f"of shape (d, m) = ({d}, {m}) to match A", shape)
-            require(self.b is None or np.shape(self.b) == (m,), "b", f"of shape (m,) = ({m},)", np.shape(self.b))
+            require(
+                self.b is None or np.shape(self.b) == (m,),
+                "b",
+                f"of shape (m,) = ({m},)",
+                np.shape(self.b),
+            )
 
     @property
     def space(self) -> Space:
@@ -76,5 +82,9 @@ class NeuralODE(MeanField):
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> NeuralODE:
         random = np.random.default_rng(seed)
-        A, W, b = random.normal(size=(2 * d, d)), random.normal(size=(d, 2 * d)), random.normal(size=2 * d)
+        A, W, b = (
+            random.normal(size=(2 * d, d)),
+            random.normal(size=(d, 2 * d)),
+            random.normal(size=2 * d),
+        )
         return cls(W=W / (2 * d), A=A / np.sqrt(d), b=b, activation=Activation.TANH)

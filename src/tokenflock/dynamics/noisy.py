@@ -18,8 +18,8 @@ class Noisy(Around):
 
         dX_i = velocity_i dt + sqrt(2 / kappa) dW_i,   W_i Brownian motions on the sphere
 
-    Source: arXiv 2512.01868 (section on noise), arXiv 2412.14813. On the circle, uniform tokens lose stability under USA at
-    kappa = beta / I_1(beta).
+    Source: arXiv 2512.01868 (section on noise), arXiv 2412.14813. On the circle, uniform tokens
+    lose stability under USA at kappa = beta / I_1(beta).
 
     >>> Noisy(Unnormalised(beta=1.0), kappa=10.0).noisy
     True
@@ -34,7 +34,13 @@ class Noisy(Around):
 
     def __check_init__(self) -> None:
         if concrete(self.kappa):
-            require(self.kappa > 0, "kappa", "positive", self.kappa, "for no noise use the base dynamics itself")
+            require(
+                self.kappa > 0,
+                "kappa",
+                "positive",
+                self.kappa,
+                "for no noise use the base dynamics itself",
+            )
 
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         return self.base.force(t, x, w)

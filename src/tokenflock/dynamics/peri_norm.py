@@ -11,7 +11,8 @@ from tokenflock.spaces.sphere import normalise
 class PeriNorm(Scheme):
     """Peri-LN: attention reads normalised tokens, and its output is normalised too.
 
-        dy_j/dt = A_j / |A_j| in R^d, that is dtheta_j/dt = P_{theta_j} A_j / (r_j |A_j|),   dr_j/dt = <theta_j, A_j> / |A_j|
+        dy_j/dt = A_j / |A_j| in R^d, that is dtheta_j/dt = P_{theta_j} A_j / (r_j |A_j|),
+        dr_j/dt = <theta_j, A_j> / |A_j|
 
     Source: arXiv 2510.22026. Clusters start fast and end slowly, 1 - rho ~ t^{-2}.
 

@@ -7,9 +7,11 @@ from tokenflock.spaces import Euclidean, Space
 
 
 class PreNorm(Scheme):
-    """Pre-LN: attention reads normalised tokens and adds to the unnormalised ones, whose radius grows.
+    """Pre-LN: attention reads normalised tokens and adds to the unnormalised ones, whose radius
+    grows.
 
-        dy_j/dt = A_j in R^d,   that is   dtheta_j/dt = P_{theta_j} A_j / r_j,   dr_j/dt = <theta_j, A_j>
+        dy_j/dt = A_j in R^d,   that is   dtheta_j/dt = P_{theta_j} A_j / r_j,
+        dr_j/dt = <theta_j, A_j>
 
     Source: arXiv 2510.22026. Clusters form slowly, 1 - rho ~ t^{-2}.
 

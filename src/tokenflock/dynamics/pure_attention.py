@@ -16,7 +16,8 @@ class PureAttention(QKV, AttentionLaw):
 
         dx_i/dt = sum_j A_ij V x_j,   A_ij = w_j e^{beta <Q x_i, K x_j>} / Z_i
 
-    Source: (9.1) of arXiv 2312.10794, arXiv 2305.05465. See `RescaledAttention` for the frame that follows the growth.
+    Source: (9.1) of arXiv 2312.10794, arXiv 2305.05465. See `RescaledAttention` for the frame that
+    follows the growth.
 
     >>> PureAttention(beta=1.0, V=-1.0).space
     Euclidean()

@@ -31,7 +31,12 @@ class RescaledAttention(QKV, MeanField):
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2023emergence", "geshkovski2025perspective")
 
     def __check_init__(self) -> None:
-        require(not callable(self.V), "RescaledAttention.V", "constant, for the frame is e^{tV}", "a function of time")
+        require(
+            not callable(self.V),
+            "RescaledAttention.V",
+            "constant, for the frame is e^{tV}",
+            "a function of time",
+        )
 
     @property
     def space(self) -> Space:

@@ -17,10 +17,12 @@ from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 class SelfAttention(AttentionLaw, GradientFlow):
     """Self-attention on the sphere (SA), Q = K = I and V = I or -I.
 
-        dx_i/dt = P_{x_i} ( Z_i^{-1} sum_j w_j e^{beta <x_i, x_j>} x_j ),   Z_i = sum_k w_k e^{beta <x_i, x_k>}
+        dx_i/dt = P_{x_i} ( Z_i^{-1} sum_j w_j e^{beta <x_i, x_j>} x_j ),
+        Z_i = sum_k w_k e^{beta <x_i, x_k>}
 
-    It climbs E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>} in the metric sum_i w_i Z_i <a_i, b_i>.
-    Source: (SA) and (2.6) of arXiv 2312.10794. With `repulsive`, V = -I and every sign is turned.
+    It climbs E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>} in the metric sum_i w_i Z_i
+    <a_i, b_i>. Source: (SA) and (2.6) of arXiv 2312.10794. With `repulsive`, V = -I and every sign
+    is turned.
 
     >>> import tokenflock as flock
     >>> from tokenflock.starts import Uniform
@@ -38,7 +40,13 @@ class SelfAttention(AttentionLaw, GradientFlow):
 
     def __check_init__(self) -> None:
         if concrete(self.beta):
-            require(math.isfinite(self.beta), "beta", "a finite number", self.beta, "write e.g. beta=4.0")
+            require(
+                math.isfinite(self.beta),
+                "beta",
+                "a finite number",
+                self.beta,
+                "write e.g. beta=4.0",
+            )
 
     def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
         return self.beta * (q @ x.T)

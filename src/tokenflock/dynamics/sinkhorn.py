@@ -16,11 +16,13 @@ from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 class Sinkhorn(MeanField, GradientFlow):
     """Doubly stochastic attention on the sphere: what is heard sums to one, and what is said too.
 
-        dx_i/dt = P_{x_i} ( sum_j w_j u_i e^{beta <x_i, x_j>} u_j x_j ),   sum_j w_j u_i e^{beta <x_i, x_j>} u_j = 1
+        dx_i/dt = P_{x_i} ( sum_j w_j u_i e^{beta <x_i, x_j>} u_j x_j ),
+        sum_j w_j u_i e^{beta <x_i, x_j>} u_j = 1
 
-    A Wasserstein gradient flow: it climbs E = -beta^{-1} sum_i w_i log u_i, a multiple of the entropic transport cost of mu
-    to itself. The scaling u = e^f is found by f <- (f - log sum_j w_j e^{beta <x_i, x_j> + f_j}) / 2, whose error at least
-    halves in each round near the fixed point. Source: Remark 3.5 of arXiv 2312.10794 and arXiv 2110.11773.
+    A Wasserstein gradient flow: it climbs E = -beta^{-1} sum_i w_i log u_i, a multiple of the
+    entropic transport cost of mu to itself. The scaling u = e^f is found by f <- (f - log sum_j w_j
+    e^{beta <x_i, x_j> + f_j}) / 2, whose error at least halves in each round near the fixed point.
+    Source: Remark 3.5 of arXiv 2312.10794 and arXiv 2110.11773.
 
     >>> Sinkhorn(beta=2.0).rounds
     60
@@ -37,7 +39,13 @@ class Sinkhorn(MeanField, GradientFlow):
 
     def __check_init__(self) -> None:
         if concrete(self.beta):
-            require(self.beta > 0, "beta", "positive", self.beta, "at beta = 0 use SelfAttention(beta=0)")
+            require(
+                self.beta > 0,
+                "beta",
+                "positive",
+                self.beta,
+                "at beta = 0 use SelfAttention(beta=0)",
+            )
         require(self.rounds >= 1, "rounds", "at least 1", self.rounds)
 
     def potential(self, x: Tokens, w: Weights) -> Weights:

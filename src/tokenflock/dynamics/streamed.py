@@ -16,7 +16,8 @@ from tokenflock.shapes import Points, Rows, Time, Tokens, Weights
 
 
 class Streamed(Around, MeanField):
-    """Any attention law for very many tokens: the same field, summed in blocks, so that memory grows like n and not n^2.
+    """Any attention law for very many tokens: the same field, summed in blocks, so that memory
+    grows like n and not n^2.
 
     On a GPU in float32 the sum runs by tiles in one kernel; elsewhere by blocks of rows.
 
@@ -34,14 +35,22 @@ class Streamed(Around, MeanField):
 
     def __check_init__(self) -> None:
         fits = isinstance(self.base, AttentionLaw)
-        require(fits, "Streamed.base", "a law made of logits and values", type(self.base).__name__, "e.g. SelfAttention")
+        require(
+            fits,
+            "Streamed.base",
+            "a law made of logits and values",
+            type(self.base).__name__,
+            "e.g. SelfAttention",
+        )
         require(self.block >= 1, "block", "1 or more", self.block)
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         rows = partial(by_rows, self.base, block=self.block)
         if x.dtype != jnp.float32 or not tiles(self.base):
             return rows(t, q, x, w)
-        return jax.lax.platform_dependent(jnp.asarray(t, x.dtype), q, x, w, cuda=partial(by_tiles, self.base), default=rows)
+        return jax.lax.platform_dependent(
+            jnp.asarray(t, x.dtype), q, x, w, cuda=partial(by_tiles, self.base), default=rows
+        )
 
     def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
         return self.base.attention(t, q, x, w)

@@ -16,7 +16,10 @@ from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 
 
 class Clock(enum.Enum):
-    """Which unit of time USA runs in. The orbits are the same; PEAK time is e^beta times PAPER time."""
+    """Which unit of time USA runs in.
+
+    The orbits are the same; PEAK time is e^beta times PAPER time.
+    """
 
     PAPER = "paper"  # weights e^{beta <x, y>}: arXiv 2312.10794
     PEAK = "peak"  # weights e^{beta (<x, y> - 1)}, at most one: arXiv 2410.06833
@@ -28,9 +31,9 @@ class Unnormalised(AttentionLaw, GradientFlow):
         dx_i/dt = P_{x_i} ( sum_j w_j e^{beta <x_i, x_j>} x_j )                (clock PAPER)
         dx_i/dt = P_{x_i} ( sum_j w_j e^{beta (<x_i, x_j> - 1)} x_j )          (clock PEAK)
 
-    It is the gradient flow of E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>} for the metric sum_i w_i <a_i, b_i>
-    (clock PAPER), that is for the Wasserstein distance. Source: (USA) of arXiv 2312.10794; PEAK: arXiv 2410.06833. Beyond
-    beta = 700 only PEAK is finite.
+    It is the gradient flow of E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>} for the metric
+    sum_i w_i <a_i, b_i> (clock PAPER), that is for the Wasserstein distance. Source: (USA) of arXiv
+    2312.10794; PEAK: arXiv 2410.06833. Beyond beta = 700 only PEAK is finite.
 
     >>> Unnormalised(beta=2.0, clock=Clock.PEAK).clock
     <Clock.PEAK: 'peak'>
@@ -47,7 +50,13 @@ class Unnormalised(AttentionLaw, GradientFlow):
 
     def __check_init__(self) -> None:
         if concrete(self.beta):
-            require(math.isfinite(self.beta), "beta", "a finite number", self.beta, "write e.g. beta=4.0")
+            require(
+                math.isfinite(self.beta),
+                "beta",
+                "a finite number",
+                self.beta,
+                "write e.g. beta=4.0",
+            )
             fits = self.clock is Clock.PEAK or self.beta <= 700
             require(
                 fits,

@@ -1,7 +1,9 @@
-"""Single precision on tensor cores that multiply half precision: each matrix is the sum of two halves, high and low.
+"""Single precision on tensor cores that multiply half precision: each matrix is the sum of two
+halves, high and low.
 
-a = a_1 + a_2 and b = b_1 + b_2 to 22 bits, so a b = a_1 b_1 + a_1 b_2 + a_2 b_1 up to 2^-22. Rows of a and columns of b are
-divided by their largest entry before and multiplied by it after, so that nothing leaves the range of half precision.
+a = a_1 + a_2 and b = b_1 + b_2 to 22 bits, so a b = a_1 b_1 + a_1 b_2 + a_2 b_1 up to 2^-22. Rows
+of a and columns of b are divided by their largest entry before and multiplied by it after, so that
+nothing leaves the range of half precision.
 """
 
 from __future__ import annotations
@@ -15,7 +17,10 @@ from jax.extend.core import Literal, primitives
 
 
 def in_halves(function: Callable) -> Callable:
-    """The same function of (tokens, ...), with its matrix products done so; those inside its loops stay as they are."""
+    """The same function of (tokens, ...), with its matrix products done so.
+
+    Those inside its loops stay as they are.
+    """
 
     def evaluate(x: jax.Array, *rest: Any) -> Any:
         closed, shape = jax.make_jaxpr(function, return_shape=True)(x, *rest)
@@ -27,7 +32,10 @@ def in_halves(function: Callable) -> Callable:
 
 
 def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any]) -> list[Any]:
-    """The values of a traced function. `units` are its variables that hold unit vectors: they need no scale."""
+    """The values of a traced function.
+
+    `units` are its variables that hold unit vectors: they need no scale.
+    """
     values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs)))
 
     def read(variable: Any) -> Any:
@@ -35,9 +43,15 @@ def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any])
 
     for equation in jaxpr.eqns:
         given = [read(variable) for variable in equation.invars]
-        unit = [not isinstance(variable, Literal) and variable in units for variable in equation.invars]
-        call = equation.params.get("jaxpr" if equation.primitive is primitives.jit_p else "call_jaxpr")
-        if equation.primitive is primitives.dot_general_p and all(jnp.ndim(one) == 2 for one in given):
+        unit = [
+            not isinstance(variable, Literal) and variable in units for variable in equation.invars
+        ]
+        call = equation.params.get(
+            "jaxpr" if equation.primitive is primitives.jit_p else "call_jaxpr"
+        )
+        if equation.primitive is primitives.dot_general_p and all(
+            jnp.ndim(one) == 2 for one in given
+        ):
             found = [_product(*given, *unit, equation.params["dimension_numbers"])]
         elif call is not None:
             small = {variable for variable, one in zip(call.jaxpr.invars, unit) if one}

@@ -1,7 +1,9 @@
-"""The loop of `lanes`, compiled by numba: one group of sixteen systems, a system in each lane of a vector.
+"""The loop of `lanes`, compiled by numba: one group of sixteen systems, a system in each lane of a
+vector.
 
-Two types carry it: a `vector` is one number of every system, a `Tile` is rows x columns of them, and both live in registers.
-An array of vectors has shape (vectors, LANES) and is addressed by the number of the vector.
+Two types carry it: a `vector` is one number of every system, a `Tile` is rows x columns of them,
+and both live in registers. An array of vectors has shape (vectors, LANES) and is addressed by the
+number of the vector.
 """
 
 from __future__ import annotations
@@ -14,9 +16,16 @@ from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 16
 BLOCK = 4  # rows and columns of a tile: 16 sums, for 32 registers
-ONE, TWO, THREE, FOUR = (0,), (0,) * 2, (0,) * 3, (0,) * 4  # numbers of rows or columns that the compiler knows
+ONE, TWO, THREE, FOUR = (
+    (0,),
+    (0,) * 2,
+    (0,) * 3,
+    (0,) * 4,
+)  # numbers of rows or columns that the compiler knows
 TINY = 2.0**-126
-MAGIC = 1.5 * 2.0**23 + 127  # added to a small number, it leaves the nearest integer, plus 127, in the last bits
+MAGIC = (
+    1.5 * 2.0**23 + 127
+)  # added to a small number, it leaves the nearest integer, plus 127, in the last bits
 
 _WORD = ir.VectorType(ir.IntType(32), LANES)
 _NUMBERS = ir.VectorType(ir.FloatType(), LANES)
@@ -38,13 +47,17 @@ class Tile(types.Type):
 vector = Vector("vector")
 register_model(Vector)(lambda manager, kind: models.PrimitiveModel(manager, kind, _NUMBERS))
 register_model(Tile)(
-    lambda manager, kind: models.PrimitiveModel(manager, kind, ir.ArrayType(_NUMBERS, kind.rows * kind.columns))
+    lambda manager, kind: models.PrimitiveModel(
+        manager, kind, ir.ArrayType(_NUMBERS, kind.rows * kind.columns)
+    )
 )
 
 
 def _address(context, builder, kind, array, at):
     """Where vector number `at` of an array lies."""
-    start = builder.bitcast(context.make_array(kind)(context, builder, array).data, _NUMBERS.as_pointer())
+    start = builder.bitcast(
+        context.make_array(kind)(context, builder, array).data, _NUMBERS.as_pointer()
+    )
     return builder.gep(start, [at])
 
 
@@ -66,16 +79,23 @@ def _splat(context, builder, kind, value):
     if kind == vector:
         return value
     one = builder.insert_element(
-        ir.Constant(_NUMBERS, ir.Undefined), context.cast(builder, value, kind, types.float32), ir.IntType(32)(0)
+        ir.Constant(_NUMBERS, ir.Undefined),
+        context.cast(builder, value, kind, types.float32),
+        ir.IntType(32)(0),
     )
-    return builder.shuffle_vector(one, ir.Constant(_NUMBERS, ir.Undefined), ir.Constant(_WORD, [0] * LANES))
+    return builder.shuffle_vector(
+        one, ir.Constant(_NUMBERS, ir.Undefined), ir.Constant(_WORD, [0] * LANES)
+    )
 
 
 def _instruction(emit):
     """A function of vectors and numbers that gives a vector: emit(builder, *vectors)."""
 
     def code(context, builder, signature, args):
-        return emit(builder, *(_splat(context, builder, kind, value) for kind, value in zip(signature.args, args)))
+        return emit(
+            builder,
+            *(_splat(context, builder, kind, value) for kind, value in zip(signature.args, args)),
+        )
 
     return code
 
@@ -110,13 +130,19 @@ def splat(typing, number):
 def root(typing, x):
     kind = ir.FunctionType(_NUMBERS, [_NUMBERS])
     name = f"llvm.sqrt.v{LANES}f32"
-    return vector(x), _instruction(lambda builder, x: builder.call(builder.module.declare_intrinsic(name, (), kind), [x]))
+    return vector(x), _instruction(
+        lambda builder, x: builder.call(builder.module.declare_intrinsic(name, (), kind), [x])
+    )
 
 
 @intrinsic
 def where(typing, x, least, yes, no):
     """`yes` in lanes where x >= least, else `no`; not a number counts as less."""
-    emit = _instruction(lambda builder, x, least, yes, no: builder.select(builder.fcmp_ordered(">=", x, least), yes, no))
+    emit = _instruction(
+        lambda builder, x, least, yes, no: builder.select(
+            builder.fcmp_ordered(">=", x, least), yes, no
+        )
+    )
     return vector(x, least, yes, no), emit
 
 
@@ -125,7 +151,9 @@ def last_bits_to_exponent(typing, x):
     """2^k where the last eight bits of x hold k + 127."""
 
     def emit(builder, x):
-        return builder.bitcast(builder.shl(builder.bitcast(x, _WORD), ir.Constant(_WORD, [23] * LANES)), _NUMBERS)
+        return builder.bitcast(
+            builder.shl(builder.bitcast(x, _WORD), ir.Constant(_WORD, [23] * LANES)), _NUMBERS
+        )
 
     return vector(x), _instruction(emit)
 
@@ -134,7 +162,9 @@ def last_bits_to_exponent(typing, x):
 def zeros(typing, rows, columns):
     """A tile of zeros; its shape is that of two tuples."""
     kind = Tile(len(rows), len(columns))
-    return kind(rows, columns), lambda context, builder, signature, args: ir.Constant(context.get_value_type(kind), None)
+    return kind(rows, columns), lambda context, builder, signature, args: ir.Constant(
+        context.get_value_type(kind), None
+    )
 
 
 @intrinsic
@@ -143,11 +173,19 @@ def add_outer(typing, tile, A, a, down, B, b, right):
 
     def code(context, builder, signature, args):
         found, A, a, down, B, b, right = args
-        row = [_load(context, builder, signature.args[1], A, _step(builder, a, down, r)) for r in range(tile.rows)]
-        column = [_load(context, builder, signature.args[4], B, _step(builder, b, right, c)) for c in range(tile.columns)]
+        row = [
+            _load(context, builder, signature.args[1], A, _step(builder, a, down, r))
+            for r in range(tile.rows)
+        ]
+        column = [
+            _load(context, builder, signature.args[4], B, _step(builder, b, right, c))
+            for c in range(tile.columns)
+        ]
         for k in range(tile.rows * tile.columns):
             product = builder.fmul(row[k // tile.columns], column[k % tile.columns], flags=_FUSE)
-            found = builder.insert_value(found, builder.fadd(builder.extract_value(found, k), product, flags=_FUSE), k)
+            found = builder.insert_value(
+                found, builder.fadd(builder.extract_value(found, k), product, flags=_FUSE), k
+            )
         return found
 
     place = types.intp
@@ -161,8 +199,12 @@ def put(typing, array, at, down, tile):
     def code(context, builder, signature, args):
         array, at, down, values = args
         for k in range(tile.rows * tile.columns):
-            place = _step(builder, _step(builder, at, down, k // tile.columns), down.type(1), k % tile.columns)
-            _store(context, builder, signature.args[0], array, place, builder.extract_value(values, k))
+            place = _step(
+                builder, _step(builder, at, down, k // tile.columns), down.type(1), k % tile.columns
+            )
+            _store(
+                context, builder, signature.args[0], array, place, builder.extract_value(values, k)
+            )
 
     return types.void(array, types.intp, types.intp, tile), code
 
@@ -172,7 +214,9 @@ def _operator(symbol, name):
 
     @intrinsic
     def function(typing, x, y):
-        return vector(x, y), _instruction(lambda builder, x, y: getattr(builder, name)(x, y, flags=_FUSE))
+        return vector(x, y), _instruction(
+            lambda builder, x, y: getattr(builder, name)(x, y, flags=_FUSE)
+        )
 
     @overload(symbol)
     def overloaded(x, y):
@@ -188,7 +232,10 @@ _operator(operator.truediv, "fdiv")
 
 @njit
 def exponential(y):
-    """2^y to rounding: a polynomial of what is left of y, and the exponent bits. 2^-126 below -126; infinite from 127.5 on."""
+    """2^y to rounding: a polynomial of what is left of y, and the exponent bits.
+
+    2^-126 below -126; infinite from 127.5 on.
+    """
     y = where(y, -126.0, where(y, 128.0, 128.0, y), -126.0)
     shifted = y + MAGIC
     f = y - (shifted - MAGIC)
@@ -221,7 +268,9 @@ def meetings(E, w, i, n, least, met):
     """met + 2 w_i w_j for all j < i whose cosine is at least `least`."""
     for j in range(i):
         c = load(E, i * n + j)
-        met = met + (where(c, least, 2 * w[i] * w[j], 0.0) + 0.0 * c)  # a cosine that is not a number stays to be seen
+        met = met + (
+            where(c, least, 2 * w[i] * w[j], 0.0) + 0.0 * c
+        )  # a cosine that is not a number stays to be seen
     return met
 
 
@@ -257,7 +306,9 @@ def move(X, M, i, r, d, h, normalised):
         y = load(X, i * d + k) + scale * load(M, r * (d + 1) + k)
         store(X, i * d + k, y)
         square = square + y * y
-    inverse = where(square, TINY, root(square) / square, 1.0)  # not a number if the square is infinite
+    inverse = where(
+        square, TINY, root(square) / square, 1.0
+    )  # not a number if the square is infinite
     for k in range(d):
         store(X, i * d + k, load(X, i * d + k) * inverse)
 
@@ -273,7 +324,10 @@ def weigh(X, V, w, d):
 
 @njit(nogil=True, cache=True)
 def loop(X, V, E, M, w, slope, offset, h, least, normalised, steps, settle, found):
-    """Pair densities of one group of systems at the given steps, into `found`; X, V, E and M are worked upon."""
+    """Pair densities of one group of systems at the given steps, into `found`.
+
+    X, V, E and M are worked upon.
+    """
     count = len(w)
     n = -(-count // BLOCK) * BLOCK
     d = len(X) // n

@@ -1,7 +1,8 @@
 """Many systems at once through XLA: `vmap` over systems, `scan` over time, on any device.
 
-Systems run in slots, a block of frames at a time. A system that has settled (consensus is for ever) leaves its slot to the
-next one in the queue, so the shape of the work never changes and nothing is compiled twice.
+Systems run in slots, a block of frames at a time. A system that has settled (consensus is for ever)
+leaves its slot to the next one in the queue, so the shape of the work never changes and nothing is
+compiled twice.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ BLOCKS = 12
 
 @eqx.filter_jit
 def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
-    """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least cosine at its end).
+    """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least
+    cosine at its end).
 
     Where tokens are no numbers any more the least cosine is NaN.
     """
@@ -33,7 +35,11 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
     def system(x, key, values, first):
         law, solver, observables = fill(parts, paths, values)
         one = advance(solver, law, w, key, x.dtype)
-        look = on_sphere if isinstance(law.space, Sphere) else lambda observable, x, w: observable.measure(x, w)
+        look = (
+            on_sphere
+            if isinstance(law.space, Sphere)
+            else lambda observable, x, w: observable.measure(x, w)
+        )
 
         def frame(carry, stride):
             carry = jax.lax.fori_loop(0, stride, lambda _, carry: one(carry), carry)
@@ -49,22 +55,32 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
 @eqx.filter_jit
 def _start(parts: Parts, paths, x, w, swept):
     """Observables at time zero."""
-    return jax.vmap(lambda x, values: [one.measure(x, w) for one in fill(parts, paths, values)[2]])(x, swept)
+    return jax.vmap(lambda x, values: [one.measure(x, w) for one in fill(parts, paths, values)[2]])(
+        x, swept
+    )
 
 
 def run(job: Job, x: Any, keys: jax.Array, swept: list[Any], slots: int | None = 256) -> Values:
     """Observables of every system at every frame.
 
-    With `slots`, so many systems at a time and the results on the host: what a CPU likes. Without, all at once and the results
-    on the device.
+    With `slots`, so many systems at a time and the results on the host: what a CPU likes. Without,
+    all at once and the results on the device.
     """
-    found = _whole(job, x, keys, swept) if slots is None else _queue(job, np.asarray(x), keys, swept, min(slots, len(x)))
+    found = (
+        _whole(job, x, keys, swept)
+        if slots is None
+        else _queue(job, np.asarray(x), keys, swept, min(slots, len(x)))
+    )
     return {one.name: values for one, values in zip(job.observables, found)}
 
 
 def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Array]:
     """Every system at once, from the first frame to the last."""
-    x, w, swept = jnp.asarray(x), jnp.asarray(job.w, job.dtype), [jnp.asarray(values) for values in swept]
+    x, w, swept = (
+        jnp.asarray(x),
+        jnp.asarray(job.w, job.dtype),
+        [jnp.asarray(values) for values in swept],
+    )
     start = _start(job.parts, job.paths, x, w, swept)
     first, strides = jnp.zeros(len(x), jnp.int32), jnp.asarray(job.strides, jnp.int32)
     _, later, least = _block(job.parts, job.paths, x, w, keys, swept, first, strides)
@@ -72,26 +88,53 @@ def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Arra
     return [jnp.concatenate([a[:, None], b], axis=1) for a, b in zip(start, later)]
 
 
-def _queue(job: Job, x: np.ndarray, keys: jax.Array, swept: list[Any], slots: int) -> list[np.ndarray]:
-    """Systems in slots, a block of frames at a time; who is finished or settled makes room for the next."""
+def _queue(
+    job: Job, x: np.ndarray, keys: jax.Array, swept: list[Any], slots: int
+) -> list[np.ndarray]:
+    """Systems in slots, a block of frames at a time.
+
+    Who is finished or settled makes room for the next.
+    """
     frames = len(job.steps)
     strides, even = _blocks(job)
     blocks, size = strides.shape
     firsts = np.concatenate([[0], np.cumsum(strides.sum(axis=1))]).astype(np.int32)
-    swept, key_data = [np.asarray(values) for values in swept], np.asarray(jax.random.key_data(keys))
+    swept, key_data = (
+        [np.asarray(values) for values in swept],
+        np.asarray(jax.random.key_data(keys)),
+    )
     w = jnp.asarray(job.w, job.dtype)
-    found = [_open(np.asarray(value), frames) for value in _start(job.parts, job.paths, x, w, swept)]
+    found = [
+        _open(np.asarray(value), frames) for value in _start(job.parts, job.paths, x, w, swept)
+    ]
     state = _Slots(x, slots)
     while state.busy.any():
         who, ids = state.busy, np.where(state.busy, state.ids, 0)
-        block = 0 if even else int(state.block[who][0])  # uneven strides: all slots are in the same block
+        block = (
+            0 if even else int(state.block[who][0])
+        )  # uneven strides: all slots are in the same block
         keys_now = jax.random.wrap_key_data(jnp.asarray(key_data[ids]))
         first = jnp.asarray(firsts[np.where(who, state.block, 0)])
         tokens, values, least = _block(
-            job.parts, job.paths, state.x, w, keys_now, [one[ids] for one in swept], first, jnp.asarray(strides[block])
+            job.parts,
+            job.paths,
+            state.x,
+            w,
+            keys_now,
+            [one[ids] for one in swept],
+            first,
+            jnp.asarray(strides[block]),
         )
         _check_sound(job, np.asarray(least)[who])
-        state.record(who, np.asarray(tokens), [np.asarray(value) for value in values], np.asarray(least), found, size, frames)
+        state.record(
+            who,
+            np.asarray(tokens),
+            [np.asarray(value) for value in values],
+            np.asarray(least),
+            found,
+            size,
+            frames,
+        )
         state.clear(blocks, job.delta, found, size)
         if even or not state.busy.any():
             state.fill(x)
@@ -105,14 +148,22 @@ def _check_sound(job: Job, least: Any) -> None:
 
 
 def _blocks(job: Job) -> tuple[np.ndarray, bool]:
-    """(strides of each block (blocks, size), whether all are alike). A last, longer block costs less than another shape."""
+    """(strides of each block (blocks, size), whether all are alike).
+
+    A last, longer block costs less than another shape.
+    """
     count = len(job.steps) - 1
     least = math.ceil(count / BLOCKS)
     size = min(range(least, least + 4), key=lambda size: -count % size)
     blocks = math.ceil(count / size)
     even = bool((job.strides == job.strides[0]).all())
     spare = job.strides[0] if even else 0
-    return np.pad(job.strides, (0, blocks * size - count), constant_values=spare).reshape(blocks, size).astype(np.int32), even
+    return (
+        np.pad(job.strides, (0, blocks * size - count), constant_values=spare)
+        .reshape(blocks, size)
+        .astype(np.int32),
+        even,
+    )
 
 
 def _open(start: np.ndarray, frames: int) -> np.ndarray:
@@ -147,16 +198,26 @@ class _Slots:
         self.block[who] += 1
 
     def clear(self, blocks: int, delta: float | None, found, size: int) -> None:
-        """Take out what is finished or settled; the last values of the settled stand for the rest."""
+        """Take out what is finished or settled.
+
+        The last values of the settled stand for the rest.
+        """
         settled = np.zeros_like(self.busy) if delta is None else self.least >= 1 - delta
         for slot in np.flatnonzero(self.busy & (settled | (self.block >= blocks))):
             reached = 1 + self.block[slot] * size
             for target in found:
-                target[self.ids[slot], reached:] = target[self.ids[slot], min(reached, target.shape[1]) - 1]
+                target[self.ids[slot], reached:] = target[
+                    self.ids[slot], min(reached, target.shape[1]) - 1
+                ]
             self.ids[slot] = -1
 
     def fill(self, x: np.ndarray) -> None:
         """Let the next systems into the free slots."""
         for slot in np.flatnonzero(~self.busy)[: len(x) - self.next]:
-            self.ids[slot], self.block[slot], self.x[slot], self.least[slot] = self.next, 0, x[self.next], -1.0
+            self.ids[slot], self.block[slot], self.x[slot], self.least[slot] = (
+                self.next,
+                0,
+                x[self.next],
+                -1.0,
+            )
             self.next += 1

@@ -23,7 +23,9 @@ from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 
 ENGINES = ("auto", "batch", "resident", "lanes")
-TENSOR_CORES = "TF32_TF32_F32_X3"  # three products of rounded halves recover single precision on a GPU
+TENSOR_CORES = (  # three products of rounded halves recover single precision on a GPU
+    "TF32_TF32_F32_X3"
+)
 LARGEST = 131_072  # systems in one call of the GPU kernel
 SLOTS = 256  # systems that XLA runs side by side on a CPU: their matrices stay in the cache
 PACKET = 256  # systems drawn at once on a CPU: one shape, compiled once
@@ -31,7 +33,9 @@ PACKET = 256  # systems drawn at once on a CPU: one shape, compiled once
 
 @dataclass(frozen=True)
 class Systems:
-    """The law from which systems are drawn: tokens, and matrices if they are random. One key for each (seed, cell, repeat)."""
+    """The law from which systems are drawn: tokens, and matrices if they are random. One key for
+    each (seed, cell, repeat).
+    """
 
     dynamics: Dynamics
     start: Start
@@ -42,13 +46,25 @@ class Systems:
     turn: bool
 
     def rotates(self, job: Job) -> bool:
-        """Whether tokens may be turned into n dimensions: the law, the observables and the start allow it, and it pays."""
+        """Whether tokens may be turned into n dimensions: the law, the observables and the start
+        allow it, and it pays.
+        """
         n, d = self.start.shape
         blind = all(one.isotropic for one in job.observables)
-        return self.turn and d > n and self.dynamics.isotropic and blind and self.matrices is None and not self.dynamics.noisy
+        return (
+            self.turn
+            and d > n
+            and self.dynamics.isotropic
+            and blind
+            and self.matrices is None
+            and not self.dynamics.noisy
+        )
 
     def draw(self, ids: np.ndarray, turned: bool) -> tuple[jax.Array, jax.Array]:
-        """(tokens, keys of the noise) of the systems (cell, repeat) in `ids`; `turned` into n dimensions, or in all d."""
+        """(tokens, keys of the noise) of the systems (cell, repeat) in `ids`.
+
+        `turned` into n dimensions, or in all d.
+        """
         short = turned and self.start.spans
         with precision("float32"):
             x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32), short)
@@ -62,18 +78,24 @@ class Systems:
         law, d = self.matrices, self.start.shape[1]
         per = {Per.SYSTEM: ids, Per.CELL: ids * [1, 0], Per.RUN: ids * 0}[law.per]
         with precision("float32"):
-            B, V = _draw_matrices(law, d, law.layers(self.t), self.seed, jnp.asarray(per, jnp.uint32))
+            B, V = _draw_matrices(
+                law, d, law.layers(self.t), self.seed, jnp.asarray(per, jnp.uint32)
+            )
         return jnp.asarray(B, self.dtype), None if V is None else jnp.asarray(V, self.dtype)
 
 
 def _keys(seed: int, ids: jax.Array, purpose: int) -> jax.Array:
     root = jax.random.fold_in(jax.random.key(seed), purpose)
-    return jax.vmap(lambda pair: jax.random.fold_in(jax.random.fold_in(root, pair[0]), pair[1]))(ids)
+    return jax.vmap(lambda pair: jax.random.fold_in(jax.random.fold_in(root, pair[0]), pair[1]))(
+        ids
+    )
 
 
 @eqx.filter_jit
 def _draw(start: Start, seed: int, ids: jax.Array, short: bool) -> tuple[jax.Array, jax.Array]:
-    return jax.vmap(start.in_span if short else start.draw)(_keys(seed, ids, 0)), _keys(seed, ids, 1)
+    return jax.vmap(start.in_span if short else start.draw)(_keys(seed, ids, 0)), _keys(
+        seed, ids, 1
+    )
 
 
 @eqx.filter_jit
@@ -119,19 +141,39 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
 def _automatic(refusals: dict[str, str | None], gpu: bool) -> tuple[str, str]:
     first = "resident" if gpu else "lanes"
     if refusals[first] is None:
-        return first, "a GPU is there and a system fits on chip" if gpu else "the compiled loop serves this law on a CPU"
+        return (
+            first,
+            (
+                "a GPU is there and a system fits on chip"
+                if gpu
+                else "the compiled loop serves this law on a CPU"
+            ),
+        )
     return "batch", refusals[first] if gpu else f"no GPU, and {refusals[first]}"
 
 
-def _chunk(name: str, job: Job, systems: Systems, turned: bool, n: int, d: int, count: int, memory: float | None) -> int:
-    """How many systems run at once: what their drawing and their results take, against the memory that there is."""
+def _chunk(
+    name: str,
+    job: Job,
+    systems: Systems,
+    turned: bool,
+    n: int,
+    d: int,
+    count: int,
+    memory: float | None,
+) -> int:
+    """How many systems run at once: what their drawing and their results take, against the memory
+    that there is.
+    """
     size = 8 if job.dtype == "float64" else 4
     whole = systems.start.shape[1]
     drawn = 3 * n * (n if turned and systems.start.spans else whole)
     random = 0 if systems.matrices is None else 4 * whole**2 * systems.matrices.layers(systems.t)
     work = 6 * n * n if name == "batch" else 0
     each = size * (drawn + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
-    most = min(count, LARGEST if name == "resident" else LARGEST // 16)  # short enough to show progress and to be stopped
+    most = min(
+        count, LARGEST if name == "resident" else LARGEST // 16
+    )  # short enough to show progress and to be stopped
     return int(max(1, min(most, (memory or _free() / 4) // each)))
 
 
@@ -142,12 +184,16 @@ def _free() -> float:
         return stats["bytes_limit"] - stats["bytes_in_use"]
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
-            return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+            return next(
+                float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")
+            )
     except (OSError, StopIteration):
         return 4e9
 
 
-def _run(name: str, job: Job, systems: Systems, turned: bool, packets: bool, ids, swept, report) -> Values:
+def _run(
+    name: str, job: Job, systems: Systems, turned: bool, packets: bool, ids, swept, report
+) -> Values:
     """Draw these systems and run them."""
     if name == "resident" or not packets:
         x, keys = systems.draw(ids, turned)
@@ -159,11 +205,15 @@ def _run(name: str, job: Job, systems: Systems, turned: bool, packets: bool, ids
         job, swept = _with_matrices(job, systems, ids, swept)
         swept = [np.asarray(one) for one in swept] if packets else swept
     if name == "resident":
-        values = resident.run(job, x, [jnp.asarray(one) for one in swept], interpret=jax.default_backend() != "gpu")
+        values = resident.run(
+            job, x, [jnp.asarray(one) for one in swept], interpret=jax.default_backend() != "gpu"
+        )
     elif name == "lanes":
         values = lanes.run(job, x, swept)
     else:
-        with jax.default_matmul_precision("highest" if packets or job.dtype == "float64" else TENSOR_CORES):
+        with jax.default_matmul_precision(
+            "highest" if packets or job.dtype == "float64" else TENSOR_CORES
+        ):
             values = batch.run(job, x, keys, swept, slots=SLOTS if packets else None)
     report(len(ids))
     return values
@@ -175,7 +225,9 @@ def _packet(systems: Systems, ids: np.ndarray, turned: bool) -> tuple[np.ndarray
     return np.asarray(x)[: len(ids)], jax.random.key_data(keys)[: len(ids)]
 
 
-def _with_matrices(job: Job, systems: Systems, ids: np.ndarray, swept: list[Any]) -> tuple[Job, list[Any]]:
+def _with_matrices(
+    job: Job, systems: Systems, ids: np.ndarray, swept: list[Any]
+) -> tuple[Job, list[Any]]:
     """The job with its random matrices as numbers that differ between systems."""
     B, V = systems.matrices_of(ids)
     law = systems.matrices.fill(job.law, B[0], None if V is None else V[0])

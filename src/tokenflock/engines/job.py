@@ -1,4 +1,4 @@
-"""What an engine is asked to do: many systems of one shape, the same law with other numbers in it."""
+"""What an engine is asked to do: many systems of one shape, one law with other numbers in it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ Values = dict[str, Any]  # observable -> (systems, frames, ...)
 
 @dataclass(frozen=True)
 class Job:
-    """Systems that share a law, a solver, observables and times; `paths` name the numbers that differ between them.
+    """Systems that share a law, a solver, observables and times; `paths` name the numbers that
+    differ between them.
 
-    A path is a tuple such as (0, 'beta'): attribute beta of the law, (1, 'h'): of the solver, (2, 0, 'delta'): of the first
-    observable.
+    A path is a tuple such as (0, 'beta'): attribute beta of the law, (1, 'h'): of the solver, (2,
+    0, 'delta'): of the first observable.
     """
 
     law: Dynamics
@@ -47,15 +48,27 @@ class Job:
 
     @property
     def delta(self) -> float | None:
-        """Within this distance of consensus all observables are final; None where that cannot be said."""
+        """Within this distance of consensus all observables are final.
+
+        None where that cannot be said.
+        """
         rests = [one.rests_within for one in self.observables]
-        if not (self.settle and self.law.keeps_cones and rests) or any(rest is None for rest in rests):
+        if not (self.settle and self.law.keeps_cones and rests) or any(
+            rest is None for rest in rests
+        ):
             return None
-        return min(float(rest) for rest in rests) if all(np.ndim(rest) == 0 for rest in rests) else None
+        return (
+            min(float(rest) for rest in rests)
+            if all(np.ndim(rest) == 0 for rest in rests)
+            else None
+        )
 
 
 def fill(parts: Parts, paths: tuple[tuple[Any, ...], ...], values: list[Any]) -> Parts:
-    """The parts with other numbers at the paths; observables that lack a number take it from the law as it is then."""
+    """The parts with other numbers at the paths.
+
+    Observables that lack a number take it from the law as it is then.
+    """
     if paths:
         where = partial(_leaves, paths=paths)
         parts = eqx.tree_at(where, parts, values, is_leaf=lambda leaf: leaf is None)

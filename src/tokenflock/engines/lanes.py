@@ -1,8 +1,10 @@
-"""A small compiled loop for CPUs: sixteen systems side by side in the lanes of a vector register (numba).
+"""A small compiled loop for CPUs: sixteen systems side by side in the lanes of a vector register
+(numba).
 
-It serves one family only, self-attention and unnormalised attention under the layer map with the pair density, because
-phase diagrams are made of it. The laws of the catalogue hold it to the one equation: it must agree with `batch`.
-Each pair of tokens costs one exponential, not two; a group of systems whose pairs have all met is done.
+It serves one family only, self-attention and unnormalised attention under the layer map with the
+pair density, because phase diagrams are made of it. The laws of the catalogue hold it to the one
+equation: it must agree with `batch`. Each pair of tokens costs one exponential, not two; a group of
+systems whose pairs have all met is done.
 """
 
 from __future__ import annotations
@@ -52,13 +54,30 @@ def run(job: Job, x: np.ndarray, swept: list[np.ndarray]) -> Values:
     found = np.empty((count, len(steps)), np.float32)
 
     def group(first: int) -> None:
-        who = np.minimum(np.arange(first, first + LANES), count - 1)  # the last group is filled up with its last system
+        who = np.minimum(
+            np.arange(first, first + LANES), count - 1
+        )  # the last group is filled up with its last system
         X, V, E, M, densities = (
-            _vectors(size, LANES) for size in (tall * d, n * (d + 1), tall * tall, BLOCK * (d + 1), len(steps))
+            _vectors(size, LANES)
+            for size in (tall * d, n * (d + 1), tall * tall, BLOCK * (d + 1), len(steps))
         )
         X[: n * d] = x[who].reshape(LANES, n * d).T
         X[n * d :] = 0
-        loop(X, V, E, M, w, slope[who], offset[who], h[who], least[who], normalised, steps, job.delta is not None, densities)
+        loop(
+            X,
+            V,
+            E,
+            M,
+            w,
+            slope[who],
+            offset[who],
+            h[who],
+            least[who],
+            normalised,
+            steps,
+            job.delta is not None,
+            densities,
+        )
         found[first : first + LANES] = densities.T[: count - first]
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -75,12 +94,21 @@ def _vectors(count: int, lanes: int) -> np.ndarray:
 
 
 def _numbers(job: Job, swept: list[np.ndarray], count: int) -> tuple[np.ndarray, ...]:
-    """Of every system: slope and offset of the exponent to base two, h with the sign of V, least cosine of a pair that met."""
+    """Of every system: slope and offset of the exponent to base two, h with the sign of V, least
+    cosine of a pair that met.
+    """
     beta, h, delta = (
-        np.broadcast_to(swept[job.paths.index(path)] if path in job.paths else float(follow(job.parts, path)), count)
+        np.broadcast_to(
+            swept[job.paths.index(path)] if path in job.paths else float(follow(job.parts, path)),
+            count,
+        )
         for path in ((0, "beta"), (1, "h"), (2, 0, "delta"))
     )
-    shift = job.law.shift if isinstance(job.law, Unnormalised) else beta > 0  # softmax does not see it; it must not overflow
+    shift = (
+        job.law.shift if isinstance(job.law, Unnormalised) else beta > 0
+    )  # softmax does not see it; it must not overflow
     slope = beta / np.log(2)
     sign = -1 if job.law.repulsive else 1
-    return tuple(np.asarray(one, np.float32) for one in (slope, -slope * shift, sign * h, 1 - delta))
+    return tuple(
+        np.asarray(one, np.float32) for one in (slope, -slope * shift, sign * h, 1 - delta)
+    )

@@ -1,8 +1,10 @@
-"""Many systems at the speed of the chip: one GPU program per system, the whole time loop inside the kernel (Pallas, Triton).
+"""Many systems at the speed of the chip: one GPU program per system, the whole time loop inside the
+kernel (Pallas, Triton).
 
-The body calls the same solver step, the same force and the same observables as every other engine; tokens never leave the
-chip. Coordinates are padded with zeros and tokens with zero weights to powers of two, which changes nothing. Matrix products
-are done by `in_halves`: single precision on tensor cores.
+The body calls the same solver step, the same force and the same observables as every other engine;
+tokens never leave the chip. Coordinates are padded with zeros and tokens with zero weights to
+powers of two, which changes nothing. Matrix products are done by `in_halves`: single precision on
+tensor cores.
 """
 
 from __future__ import annotations
@@ -36,7 +38,10 @@ def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | No
         return "the resident engine has no random numbers on chip"
     if job.dtype != "float32":
         return "the resident engine works in float32"
-    if any(isinstance(leaf, Switching) for leaf in jax.tree.leaves(job.law, is_leaf=lambda leaf: isinstance(leaf, Switching))):
+    if any(
+        isinstance(leaf, Switching)
+        for leaf in jax.tree.leaves(job.law, is_leaf=lambda leaf: isinstance(leaf, Switching))
+    ):
         return "the resident engine takes matrices that do not change in time"
     foreign = _foreign((job.law, job.observables))
     if foreign is not None:
@@ -46,7 +51,9 @@ def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | No
     if matrices and d > WIDEST_MATRIX:
         return f"matrices of side {d} do not fit on chip (d <= {WIDEST_MATRIX})"
     if n > MOST_TOKENS or d > MOST_COORDINATES:
-        return f"n = {n}, d = {d} does not fit on chip (n <= {MOST_TOKENS}, d <= {MOST_COORDINATES})"
+        return (
+            f"n = {n}, d = {d} does not fit on chip (n <= {MOST_TOKENS}, d <= {MOST_COORDINATES})"
+        )
     return None
 
 
@@ -56,41 +63,70 @@ def _foreign(parts: object) -> str | None:
     def strange(leaf: object) -> bool:
         return getattr(leaf, "on_chip", True) is False
 
-    return next((type(leaf).__name__ for leaf in jax.tree.leaves(parts, is_leaf=strange) if strange(leaf)), None)
+    return next(
+        (type(leaf).__name__ for leaf in jax.tree.leaves(parts, is_leaf=strange) if strange(leaf)),
+        None,
+    )
 
 
 def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = False) -> Values:
     """Observables of every system at every frame, as arrays on the device."""
-    # for the products that `in_halves` leaves: three of rounded halves as well, a recipe that exists on the GPU only
+    # for the products that `in_halves` leaves: three of rounded halves as well, a recipe that
+    # exists on the GPU only
     with jax.default_matmul_precision("highest" if interpret else "TF32_TF32_F32_X3"):
         strides = jnp.asarray(np.concatenate([job.strides, [1]]), jnp.int32)
-        values = _launch(job.parts, job.paths, x, jnp.asarray(job.w, job.dtype), strides, swept, job.delta, interpret)
+        values = _launch(
+            job.parts,
+            job.paths,
+            x,
+            jnp.asarray(job.w, job.dtype),
+            strides,
+            swept,
+            job.delta,
+            interpret,
+        )
     return {one.name: value for one, value in zip(job.observables, values)}
 
 
 @eqx.filter_jit
-def _launch(parts: Parts, paths, x, w, strides, swept, delta: float | None, interpret: bool) -> list[jax.Array]:
+def _launch(
+    parts: Parts, paths, x, w, strides, swept, delta: float | None, interpret: bool
+) -> list[jax.Array]:
     """Pad everything to powers of two, start one program per system."""
     count, n, d = x.shape
     wide, tall = padded(d), padded(n)
     x = jnp.pad(x, ((0, 0), (0, tall - n), (0, wide - d)))
     x = x.at[:, n:, 0].set(1.0)  # a padded token is a unit vector of weight zero
     w = jnp.pad(w, (0, tall - n))
-    arrays, static = eqx.partition(jax.tree.map(partial(widen, d=d, wide=wide), parts), eqx.is_array)
+    arrays, static = eqx.partition(
+        jax.tree.map(partial(widen, d=d, wide=wide), parts), eqx.is_array
+    )
     leaves, tree = jax.tree.flatten(arrays)
     swept = [widen(values, d, wide, lead=1) for values in swept]
     frames = strides.shape[0]
     call = pl.pallas_call(
-        partial(_kernel, tree=tree, static=static, paths=paths, counts=(len(leaves), len(swept)), frames=frames, delta=delta),
+        partial(
+            _kernel,
+            tree=tree,
+            static=static,
+            paths=paths,
+            counts=(len(leaves), len(swept)),
+            frames=frames,
+            delta=delta,
+        ),
         out_shape=[jax.ShapeDtypeStruct((count, frames), jnp.float32) for _ in parts[2]],
         grid=(count,),
         interpret=interpret,
-        compiler_params=triton.CompilerParams(num_warps=2 if tall * wide <= 1024 else 4, num_stages=1),
+        compiler_params=triton.CompilerParams(
+            num_warps=2 if tall * wide <= 1024 else 4, num_stages=1
+        ),
     )
     return call(x, w, strides, *leaves, *swept)
 
 
-def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames: int, delta: float | None):
+def _kernel(
+    x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames: int, delta: float | None
+):
     """One system from its first frame to its last."""
     shared, swept = counts
     who = pl.program_id(0)
@@ -98,9 +134,14 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
     outs = refs[shared + swept :]
 
     def parts():
-        """The law, the solver and the observables. Read anew at every step: matrices kept in registers would not fit."""
+        """The law, the solver and the observables.
+
+        Read anew at every step: matrices kept in registers would not fit.
+        """
         arrays = jax.tree.unflatten(tree, [ref[...] for ref in refs[:shared]])
-        return fill(eqx.combine(arrays, static), paths, [ref[who] for ref in refs[shared : shared + swept]])
+        return fill(
+            eqx.combine(arrays, static), paths, [ref[who] for ref in refs[shared : shared + swept]]
+        )
 
     def one(_, carry):
         law, solver, _ = parts()
@@ -114,14 +155,20 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
     def record(frame, x, settled):
         """Write the observables of a frame; returns them and whether they are final."""
         observables = parts()[2]
-        lost = 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0))  # NaN where a token is: a count would not show it
+        lost = 0 * jnp.sum(
+            jnp.where(w[:, None] > 0, x, 0)
+        )  # NaN where a token is: a count would not show it
         look = in_halves(lambda x: [on_sphere(observable, x, w) for observable in observables])
         values = tuple(value.astype(jnp.float32) + lost for value in look(x))
         write(frame, values)
         if delta is not None:
             shown = [observable.at_rest(value) for observable, value in zip(observables, values)]
             told = all(one is not None for one in shown)  # each of its own threshold
-            settled = reduce(jnp.logical_and, shown) if told else on_sphere(MinimumCosine(), x, w) >= 1 - delta
+            settled = (
+                reduce(jnp.logical_and, shown)
+                if told
+                else on_sphere(MinimumCosine(), x, w) >= 1 - delta
+            )
         return values, settled
 
     def go_on(carry):
@@ -131,12 +178,16 @@ def _kernel(x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames
     def go(carry):
         frame, x, step, settled, _ = carry
         values, settled = record(frame, x, settled)
-        carry = one(0, (x, step))  # the first step stands beside the record: both use x x^T, which is computed once
+        carry = one(
+            0, (x, step)
+        )  # the first step stands beside the record: both use x x^T, which is computed once
         x, step = jax.lax.fori_loop(1, stride_ref[frame], one, carry)
         return frame + 1, x, step, settled, values
 
     zeros = tuple(jnp.float32(0) for _ in outs)
-    frame, *_, values = jax.lax.while_loop(go_on, go, (jnp.int32(0), x, jnp.int32(0), jnp.array(False), zeros))
+    frame, *_, values = jax.lax.while_loop(
+        go_on, go, (jnp.int32(0), x, jnp.int32(0), jnp.array(False), zeros)
+    )
     if delta is not None:  # consensus is for ever: the last values stand for the rest
 
         def repeat(frame, carry):

@@ -1,4 +1,6 @@
-"""The exact rotation into fewer dimensions: tokens that stay in their span need no more than n coordinates."""
+"""The exact rotation into fewer dimensions: tokens that stay in their span need no more than n
+coordinates.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,9 @@ def _by_qr(x: jax.Array) -> jax.Array:
 
 
 def rotate(x: jax.Array) -> jax.Array:
-    """Tokens (systems, n, d) with d > n, turned by an orthogonal map into n dimensions. The Gram matrix stays."""
+    """Tokens (systems, n, d) with d > n, turned by an orthogonal map into n dimensions.
+
+    The Gram matrix stays.
+    """
     z = _by_cholesky(x)
     return z if bool(jnp.isfinite(z).all()) else _by_qr(x)

@@ -1,7 +1,7 @@
 """One system, every frame kept: fixed steps by `scan`, adaptive steps by diffrax.
 
-A run is cut into blocks of frames, always the same ones, so that a caller can show progress between them and the numbers do
-not depend on whether anyone watches.
+A run is cut into blocks of frames, always the same ones, so that a caller can show progress between
+them and the numbers do not depend on whether anyone watches.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def _fixed_block(
     until: Event | None,
     strides: Array,
 ) -> tuple[Float[Array, "k n d"], Array]:
-    """Frames after strides[0], strides[0] + strides[1], ... further steps, and whether the run is over at each."""
+    """Frames after strides[0], strides[0] + strides[1], ...
+
+    Further steps, and whether the run is over at each.
+    """
 
     def time(step):
         return step.astype(x.dtype) * solver.h
@@ -59,7 +62,13 @@ def _fixed_block(
 
 
 def fixed(
-    law: Dynamics, solver: FixedStep, x: Tokens, w: Weights, steps: np.ndarray, key: Key[Array, ""], until: Event | None
+    law: Dynamics,
+    solver: FixedStep,
+    x: Tokens,
+    w: Weights,
+    steps: np.ndarray,
+    key: Key[Array, ""],
+    until: Event | None,
 ) -> Iterator[Frames]:
     """Frames at the given numbers of steps (the first is 0: the start), block by block."""
     h = float(solver.h)
@@ -68,9 +77,13 @@ def fixed(
     for first in range(1, len(steps), size):
         block = steps[first : first + size]
         strides = np.diff(np.concatenate([[steps[first - 1]], block]))
-        strides = np.pad(strides, (0, size - len(block)))  # every block has one shape, so it compiles once
+        strides = np.pad(
+            strides, (0, size - len(block))
+        )  # every block has one shape, so it compiles once
         begin = jnp.asarray(steps[first - 1], jnp.int32)
-        frames, over = _fixed_block(law, solver, x, w, begin, key, until, jnp.asarray(strides, jnp.int32))
+        frames, over = _fixed_block(
+            law, solver, x, w, begin, key, until, jnp.asarray(strides, jnp.int32)
+        )
         frames, over = np.asarray(frames)[: len(block)], np.asarray(over)[: len(block)]
         keep = int(np.argmax(over)) + 1 if over.any() else len(block)
         yield block[:keep] * h, frames[:keep]
@@ -123,7 +136,10 @@ def adaptive(
     tolerances: tuple[float, float],
     until: Event | None,
 ) -> Iterator[Frames]:
-    """Frames at the given times (the first is the start), block by block; the last one is the event, if it comes."""
+    """Frames at the given times (the first is the start), block by block.
+
+    The last one is the event, if it comes.
+    """
     yield times[:1], np.asarray(x)[None]
     size = math.ceil((len(times) - 1) / BLOCKS)
     limits = jnp.asarray(tolerances, x.dtype)
@@ -131,7 +147,9 @@ def adaptive(
         block = times[first : first + size]
         padded = np.pad(block, (0, size - len(block)), mode="edge")
         begin = jnp.asarray(times[first - 1], x.dtype)
-        solution = _adaptive_block(law, _method(solver), x, w, begin, jnp.asarray(padded, x.dtype), until, limits, 0)
+        solution = _adaptive_block(
+            law, _method(solver), x, w, begin, jnp.asarray(padded, x.dtype), until, limits, 0
+        )
         over = solution.result == diffrax.RESULTS.event_occurred
         _check(solution, solver, block, over)
         frames = np.asarray(law.space.project(solution.ys[0]))[: len(block)]
@@ -146,18 +164,28 @@ def adaptive(
 
 
 def interpolant(
-    law: Dynamics, solver: Adaptive, x: Tokens, w: Weights, t: float, tolerances: tuple[float, float], max_steps: int = 65_536
+    law: Dynamics,
+    solver: Adaptive,
+    x: Tokens,
+    w: Weights,
+    t: float,
+    tolerances: tuple[float, float],
+    max_steps: int = 65_536,
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The whole trajectory on [0, t] as a function of time (dense output)."""
     limits = jnp.asarray(tolerances, x.dtype)
     end = jnp.asarray([t], x.dtype)
-    solution = _adaptive_block(law, _method(solver), x, w, jnp.zeros((), x.dtype), end, None, limits, max_steps)
+    solution = _adaptive_block(
+        law, _method(solver), x, w, jnp.zeros((), x.dtype), end, None, limits, max_steps
+    )
     _check(solution, solver, np.array([t]), False)
     return lambda times: law.space.project(jax.vmap(solution.evaluate)(times))
 
 
 def _method(solver: Adaptive) -> Adaptive:
-    """The solver without its tolerances, which are passed as numbers so that other ones compile nothing anew."""
+    """The solver without its tolerances, which are passed as numbers so that other ones compile
+    nothing anew.
+    """
     return Adaptive(method=solver.method, max_steps=solver.max_steps)
 
 
@@ -167,6 +195,6 @@ def _check(solution: diffrax.Solution, solver: Adaptive, block: np.ndarray, over
         return
     steps = int(solution.stats["num_steps"])
     raise SimulationError(
-        f"the adaptive solver gave up before t = {block[-1]:g} after {steps} steps: raise max_steps (now {solver.max_steps}), "
-        "loosen rtol, or use a solver of fixed step such as RK4(h=0.01)"
+        f"the adaptive solver gave up before t = {block[-1]:g} after {steps} steps: raise max_steps"
+        f" (now {solver.max_steps}), loosen rtol, or use a solver of fixed step such as RK4(h=0.01)"
     )

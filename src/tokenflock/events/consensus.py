@@ -22,7 +22,9 @@ class Consensus(Event):
 
     def __check_init__(self) -> None:
         if concrete(self.delta):
-            require(0 < self.delta < 2, "delta", "between 0 and 2", self.delta, "write e.g. delta=1e-3")
+            require(
+                0 < self.delta < 2, "delta", "between 0 and 2", self.delta, "write e.g. delta=1e-3"
+            )
 
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
         return 1 - MinimumCosine().measure(x, w) - self.delta

@@ -12,7 +12,8 @@ from tokenflock.shapes import Scalar, Time, Tokens, Weights
 
 
 class Stationary(Event):
-    """Stop when no token moves faster than `speed`. A metastable state is slow but not stationary: choose it small.
+    """Stop when no token moves faster than `speed`. A metastable state is slow but not stationary:
+    choose it small.
 
     >>> Stationary(speed=1e-8)
     Stationary(speed=1e-08)

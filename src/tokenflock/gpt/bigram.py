@@ -8,7 +8,8 @@ from tokenflock.shapes import Array
 
 
 class Bigram(LanguageModel):
-    """A table of logits: row k tells what follows token k. Its best loss is the conditional entropy H(next | this).
+    """A table of logits: row k tells what follows token k. Its best loss is the conditional entropy
+    H(next | this).
 
     logits_t = table[token_t]
     """

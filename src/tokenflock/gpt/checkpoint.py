@@ -1,4 +1,6 @@
-"""A model on disk: a folder with config.json and checkpoint.safetensors, each written whole or not at all."""
+"""A model on disk: a folder with config.json and checkpoint.safetensors, each written whole or not
+at all.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,21 @@ class Config:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "model_type": KIND, "shape": asdict(self.shape), "schedule": asdict(self.schedule),
-            "alphabet": self.alphabet.as_json(), "text_sha256": self.digest,
-        }  # fmt: skip
+            "model_type": KIND,
+            "shape": asdict(self.shape),
+            "schedule": asdict(self.schedule),
+            "alphabet": self.alphabet.as_json(),
+            "text_sha256": self.digest,
+        }
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> Config:
-        return cls(Shape(**found["shape"]), Schedule(**found["schedule"]), from_json(found["alphabet"]), found["text_sha256"])
+        return cls(
+            Shape(**found["shape"]),
+            Schedule(**found["schedule"]),
+            from_json(found["alphabet"]),
+            found["text_sha256"],
+        )
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,9 @@ class Checkpoint:
     model: LanguageModel
     step: int
     optimiser: Any = None
-    history: tuple[tuple[int, float, float], ...] = field(default=(), repr=False)  # (step, train loss, val loss)
+    history: tuple[tuple[int, float, float], ...] = field(
+        default=(), repr=False
+    )  # (step, train loss, val loss)
 
 
 def is_ours(folder: Any) -> bool:
@@ -62,16 +74,25 @@ def is_ours(folder: Any) -> bool:
     if not isinstance(folder, (str, os.PathLike)):
         return False
     try:
-        return json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")).get("model_type") == KIND
+        return (
+            json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")).get("model_type")
+            == KIND
+        )
     except (OSError, ValueError, AttributeError):
         return False
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint: one file holds model, optimiser and step, so that they always belong together."""
+    """Write a checkpoint: one file holds model, optimiser and step, so that they always belong
+    together.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     tensors = named(checkpoint.model, "model") | named(checkpoint.optimiser, "optimiser")
-    metadata = {"step": str(checkpoint.step), "history": json.dumps(checkpoint.history), "format": "tokenflock"}
+    metadata = {
+        "step": str(checkpoint.step),
+        "history": json.dumps(checkpoint.history),
+        "format": "tokenflock",
+    }
     with whole(folder / "config.json") as part:
         part.write_text(json.dumps(checkpoint.config.as_json(), indent=1) + "\n", encoding="utf-8")
     with whole(folder / WEIGHTS) as part:
@@ -79,10 +100,15 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
-    """Read a checkpoint back. `optimiser` maps a model to a state of the shape that is to be read."""
+    """Read a checkpoint back.
+
+    `optimiser` maps a model to a state of the shape that is to be read.
+    """
     folder = Path(folder)
     if not is_ours(folder):
-        raise UserError(f"{folder} holds no checkpoint; make one with: tokenflock gpt train --out {folder}")
+        raise UserError(
+            f"{folder} holds no checkpoint; make one with: tokenflock gpt train --out {folder}"
+        )
     try:
         config = Config.from_json(json.loads((folder / "config.json").read_text(encoding="utf-8")))
         with safe_open(folder / WEIGHTS, framework="numpy") as file:
@@ -91,7 +117,9 @@ def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
         model = filled(fresh(config.shape), tensors, "model")
         state = None if optimiser is None else filled(optimiser(model), tensors, "optimiser")
     except (OSError, SafetensorError, KeyError, TypeError) as error:
-        raise UserError(f"the checkpoint in {folder} cannot be read ({error}); train again with another --out") from None
+        raise UserError(
+            f"the checkpoint in {folder} cannot be read ({error}); train again with another --out"
+        ) from None
     history = tuple(tuple(one) for one in json.loads(metadata["history"]))
     return Checkpoint(config, model, int(metadata["step"]), state, history)
 
@@ -122,4 +150,7 @@ def filled(tree: Any, tensors: Mapping[str, np.ndarray], prefix: str) -> Any:
 
 
 def _path(path: tuple[Any, ...]) -> str:
-    return "".join("." + str(getattr(key, "name", getattr(key, "idx", getattr(key, "key", key)))) for key in path)
+    return "".join(
+        "." + str(getattr(key, "name", getattr(key, "idx", getattr(key, "key", key))))
+        for key in path
+    )

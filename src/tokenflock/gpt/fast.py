@@ -1,5 +1,5 @@
-"""Two functions whose gradients are written out, because those that are derived are slow on CPUs. The tests hold them to
-finite differences."""
+"""Two functions whose gradients are written out, because those that are derived are slow on CPUs.
+The tests hold them to finite differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ EPSILON = 1e-5  # added to the variance by layer norms
 
 @jax.custom_vjp
 def linear(x: Array, W: Array) -> Array:
-    """x W for tokens in rows, (..., d) by (d, m). The derived gradient would turn both factors of x^T g around first."""
+    """x W for tokens in rows, (..., d) by (d, m).
+
+    The derived gradient would turn both factors of x^T g around first.
+    """
     return x @ W
 
 
@@ -27,7 +30,8 @@ linear.defvjp(lambda x, W: (x @ W, (x, W)), _linear_back)
 
 @jax.custom_vjp
 def layer_norm(x: Array, gain: Array) -> Array:
-    """Each token minus its mean, on the sphere of radius sqrt(width), times a gain for each coordinate.
+    """Each token minus its mean, on the sphere of radius sqrt(width), times a gain for each
+    coordinate.
 
         u = (x - mean x) / sqrt(var x + 1e-5),   y = gain u
 

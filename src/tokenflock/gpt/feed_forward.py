@@ -29,7 +29,9 @@ class Thinking(LanguageModel):
         keys, d = jax.random.split(key, 7), shape.width
         self.token = fresh(keys[0], shape.vocab, d, scale=1.0)
         self.place = fresh(keys[1], shape.context, d, scale=1.0)
-        self.heads = tuple(Head(d, d // shape.heads, one) for one in jax.random.split(keys[2], shape.heads))
+        self.heads = tuple(
+            Head(d, d // shape.heads, one) for one in jax.random.split(keys[2], shape.heads)
+        )
         self.mix, self.readout = even(keys[3], d, d), even(keys[4], d, shape.vocab)
         self.up, self.down = even(keys[5], d, 4 * d), even(keys[6], 4 * d, d)
 
@@ -38,6 +40,8 @@ class Thinking(LanguageModel):
 
     def states(self, tokens: Array) -> Array:
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
-        y = jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix  # (batch, time, width)
+        y = (
+            jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix
+        )  # (batch, time, width)
         z = jax.nn.gelu(y @ self.up) @ self.down  # (batch, time, 4 width) inside
         return jnp.stack([x, z])

@@ -1,4 +1,6 @@
-"""Rung 6, the GPT: fused heads, dropout, three kinds of position, four places for the norm, one shared layer or many."""
+"""Rung 6, the GPT: fused heads, dropout, three kinds of position, four places for the norm, one
+shared layer or many.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from tokenflock.spaces.sphere import normalise
 
 
 def dropout(x: Array, rate: float, key: Array | None) -> Array:
-    """Each entry is zero with probability `rate`, the others grow to keep the mean; nothing happens without a key."""
+    """Each entry is zero with probability `rate`, the others grow to keep the mean.
+
+    Nothing happens without a key.
+    """
     if key is None or rate == 0:
         return x
     return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
@@ -31,9 +36,11 @@ def spread(key: Array | None, count: int) -> list[Array | None]:
 class Attention(eqx.Module):
     """Causal attention of all heads at once: one product gives queries, keys and values.
 
-        y_t = sum_h ( sum_{s <= t} A^h_ts v^h_s ) mix_h,   A^h_t = softmax_s(<q^h_t, k^h_s> / sqrt(m))
+        y_t = sum_h ( sum_{s <= t} A^h_ts v^h_s ) mix_h,
+        A^h_t = softmax_s(<q^h_t, k^h_s> / sqrt(m))
 
-    Rotary positions turn q and k by angles that grow with their place; nGPT puts them on a sphere, with a learned beta.
+    Rotary positions turn q and k by angles that grow with their place; nGPT puts them on a sphere,
+    with a learned beta.
     """
 
     qkv: Array  # (width, 3 width)
@@ -48,7 +55,9 @@ class Attention(eqx.Module):
         d, small = shape.width, 0.02 / math.sqrt(2 * shape.depth)
         self.qkv, self.mix = fresh(one, d, 3 * d), fresh(two, d, d, scale=small)
         self.heads, self.rotary, self.rate = shape.heads, shape.positions == "rotary", shape.dropout
-        self.beta = jnp.full(shape.heads, math.sqrt(d / shape.heads)) if shape.norm == "ngpt" else None
+        self.beta = (
+            jnp.full(shape.heads, math.sqrt(d / shape.heads)) if shape.norm == "ngpt" else None
+        )
 
     def __call__(self, x: Array, key: Array | None = None) -> Array:
         batch, time, d = x.shape
@@ -83,22 +92,28 @@ class Perceptron(eqx.Module):
     def __init__(self, shape: Shape, key: Array):
         one, two = jax.random.split(key)
         d, small = shape.width, 0.02 / math.sqrt(2 * shape.depth)
-        self.up, self.down, self.rate = fresh(one, d, 4 * d), fresh(two, 4 * d, d, scale=small), shape.dropout
+        self.up, self.down, self.rate = (
+            fresh(one, d, 4 * d),
+            fresh(two, 4 * d, d, scale=small),
+            shape.dropout,
+        )
 
     def __call__(self, x: Array, key: Array | None = None) -> Array:
         return dropout(linear(jax.nn.gelu(linear(x, self.up)), self.down), self.rate, key)
 
 
 class Move(eqx.Module):
-    """How a part F moves the tokens in one step h; the normalisation schemes of `tokenflock.dynamics`, in training.
+    """How a part F moves the tokens in one step h; the normalisation schemes of
+    `tokenflock.dynamics`, in training.
 
         pre    x <- x + h F(norm x)               tokens in R^d, their radius grows
         post   x <- norm(x + h F(x))              tokens on a sphere
         peri   x <- x + h norm(F(norm x))         in R^d, steps of one length
-        ngpt   x <- n(x + h alpha n(F(x)))        on the unit sphere, n = normalise, alpha a learned gain
+        ngpt   x <- n(x + h alpha n(F(x)))
+        on the unit sphere, n = normalise, alpha a learned gain
 
-    Tokens of `ngpt` have length one, so F reads sqrt(width) x. Its matrices are not normalised, which is where it departs from
-    arXiv 2410.01131.
+    Tokens of `ngpt` have length one, so F reads sqrt(width) x. Its matrices are not normalised,
+    which is where it departs from arXiv 2410.01131.
     """
 
     gains: Array  # (1 or 2, width): of the norm before or after, or both
@@ -106,7 +121,9 @@ class Move(eqx.Module):
 
     def __init__(self, shape: Shape):
         self.scheme = shape.norm
-        first = {"ngpt": (0.2,), "peri": (1.0, 1 / math.sqrt(2 * shape.depth))}.get(shape.norm, (1.0,))
+        first = {"ngpt": (0.2,), "peri": (1.0, 1 / math.sqrt(2 * shape.depth))}.get(
+            shape.norm, (1.0,)
+        )
         self.gains = jnp.outer(jnp.asarray(first), jnp.ones(shape.width))
 
     def __call__(self, part, x: Array, h: float, key: Array | None) -> Array:
@@ -130,7 +147,9 @@ class Move(eqx.Module):
 
 
 class Block(eqx.Module):
-    """One layer: attention, then the perceptron, each a step of length h (Lie-Trotter splitting of the flow)."""
+    """One layer: attention, then the perceptron, each a step of length h (Lie-Trotter splitting of
+    the flow).
+    """
 
     attention: Attention
     perceptron: Perceptron
@@ -150,8 +169,9 @@ class Block(eqx.Module):
 class GPT(LanguageModel):
     """The whole model. The table of tokens also reads the logits off (weight tying).
 
-    With `shared` there is one block, passed `depth` times: a small ALBERT with a causal mask. Such a model can be run with
-    another depth and, as a flow, with another step: `model(tokens, depth=8, h=0.5)`.
+    With `shared` there is one block, passed `depth` times: a small ALBERT with a causal mask. Such
+    a model can be run with another depth and, as a flow, with another step: `model(tokens, depth=8,
+    h=0.5)`.
     """
 
     token: Array  # (vocab, width)
@@ -163,11 +183,18 @@ class GPT(LanguageModel):
     def __init__(self, shape: Shape, key: Array):
         keys = jax.random.split(key, 3)
         self.token = fresh(keys[0], shape.vocab, shape.width)
-        self.place = fresh(keys[1], shape.context, shape.width) if shape.positions == "learned" else None
-        self.blocks = tuple(Block(shape, one) for one in jax.random.split(keys[2], 1 if shape.shared else shape.depth))
+        self.place = (
+            fresh(keys[1], shape.context, shape.width) if shape.positions == "learned" else None
+        )
+        self.blocks = tuple(
+            Block(shape, one)
+            for one in jax.random.split(keys[2], 1 if shape.shared else shape.depth)
+        )
         self.gain, self.shape = jnp.ones(shape.width), shape
 
-    def __call__(self, tokens: Array, key: Array | None = None, *, depth: int | None = None, h: float = 1.0) -> Array:
+    def __call__(
+        self, tokens: Array, key: Array | None = None, *, depth: int | None = None, h: float = 1.0
+    ) -> Array:
         return self.read(list(self.path(tokens, key, depth, h))[-1])
 
     def read(self, x: Array) -> Array:
@@ -193,7 +220,9 @@ class GPT(LanguageModel):
         if self.shape.positions == "learned":
             x = x + self.place[: tokens.shape[1]]
         elif self.shape.positions == "sinusoidal":
-            x = x + 0.02 * sinusoidal(tokens.shape[1], self.shape.width, x.dtype)  # as long as fresh tokens are
+            x = x + 0.02 * sinusoidal(
+                tokens.shape[1], self.shape.width, x.dtype
+            )  # as long as fresh tokens are
         x = dropout(x, self.shape.dropout, key)
         if self.shape.norm == "post":  # tokens start on their sphere
             return layer_norm(x, jnp.ones_like(self.gain))

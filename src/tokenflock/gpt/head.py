@@ -14,7 +14,8 @@ from tokenflock.shapes import Array
 
 
 class Head(eqx.Module):
-    """Causal attention of one head: the force of the dynamics `Causal` with beta = 1/sqrt(m), without its projection.
+    """Causal attention of one head: the force of the dynamics `Causal` with beta = 1/sqrt(m),
+    without its projection.
 
     y_t = Z_t^{-1} sum_{s <= t} e^{<Q x_t, K x_s> / sqrt(m)} V x_s
     """
@@ -34,7 +35,8 @@ class Head(eqx.Module):
 
 
 class OneHead(LanguageModel):
-    """Token and place become a vector, one head mixes the vectors, and a matrix reads the logits off.
+    """Token and place become a vector, one head mixes the vectors, and a matrix reads the logits
+    off.
 
     x_t = token[token_t] + place[t],   logits_t = (attention x)_t readout
     """

@@ -15,7 +15,8 @@ INITIAL = 0.02  # standard deviation of fresh weights, as in GPT-2
 
 
 class LanguageModel(eqx.Module):
-    """A model of the next token: `model(tokens, key)` maps tokens (batch, time) to logits (batch, time, vocab).
+    """A model of the next token: `model(tokens, key)` maps tokens (batch, time) to logits (batch,
+    time, vocab).
 
     Without a key nothing is random, that is, there is no dropout.
     """
@@ -26,7 +27,10 @@ class LanguageModel(eqx.Module):
 
     @abc.abstractmethod
     def states(self, tokens: Array) -> Array:
-        """The stream of tokens, (layer, batch, time, width); layer 0 is what goes into the first layer."""
+        """The stream of tokens, (layer, batch, time, width).
+
+        Layer 0 is what goes into the first layer.
+        """
 
     def loss(self, tokens: Array, targets: Array, key: Array | None = None) -> Array:
         """Mean of -log p(target) in nats."""
@@ -40,7 +44,9 @@ def cross_entropy(logits: Array, targets: Array) -> Array:
     >>> round(float(cross_entropy(jnp.zeros((2, 65)), jnp.array([3, 5]))), 3)  # log 65
     4.174
     """
-    chosen = jnp.sum(jnp.where(targets[..., None] == jnp.arange(logits.shape[-1]), logits, 0), axis=-1)  # no gather
+    chosen = jnp.sum(
+        jnp.where(targets[..., None] == jnp.arange(logits.shape[-1]), logits, 0), axis=-1
+    )  # no gather
     return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - chosen)
 
 
@@ -50,12 +56,17 @@ def fresh(key: Array, *shape: int, scale: float = INITIAL) -> Array:
 
 
 def even(key: Array, rows: int, columns: int) -> Array:
-    """A new weight matrix that keeps the length of a vector: entries of variance 1/rows, for models without norms."""
+    """A new weight matrix that keeps the length of a vector: entries of variance 1/rows, for models
+    without norms.
+    """
     return fresh(key, rows, columns, scale=rows**-0.5)
 
 
 def embed(table: Array, tokens: Array) -> Array:
-    """Rows of a table, (..., width). Where there are few, by a product with one-hot vectors: its gradient is a product too."""
+    """Rows of a table, (..., width).
+
+    Where there are few, by a product with one-hot vectors: its gradient is a product too.
+    """
     if table.shape[0] <= 512:
         return linear(jax.nn.one_hot(tokens, table.shape[0], dtype=table.dtype), table)
     return table[tokens]

@@ -12,7 +12,8 @@ from tokenflock.shapes import Array
 
 
 class ManyHeads(LanguageModel):
-    """Heads of width m = width / heads side by side; their outputs are concatenated and mixed by one matrix.
+    """Heads of width m = width / heads side by side; their outputs are concatenated and mixed by
+    one matrix.
 
     y_t = [head_1(x)_t, ..., head_H(x)_t] mix
     """
@@ -28,7 +29,9 @@ class ManyHeads(LanguageModel):
         self.token = fresh(keys[0], shape.vocab, shape.width, scale=1.0)
         self.place = fresh(keys[1], shape.context, shape.width, scale=1.0)
         m = shape.width // shape.heads
-        self.heads = tuple(Head(shape.width, m, one) for one in jax.random.split(keys[2], shape.heads))
+        self.heads = tuple(
+            Head(shape.width, m, one) for one in jax.random.split(keys[2], shape.heads)
+        )
         self.mix = even(keys[3], shape.width, shape.width)
         self.readout = even(keys[4], shape.width, shape.vocab)
 
@@ -37,5 +40,7 @@ class ManyHeads(LanguageModel):
 
     def states(self, tokens: Array) -> Array:
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
-        y = jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix  # (batch, time, width)
+        y = (
+            jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix
+        )  # (batch, time, width)
         return jnp.stack([x, y])

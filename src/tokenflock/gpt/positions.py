@@ -1,4 +1,4 @@
-"""Where a token stands, told by sines: added to the tokens, or as a rotation of queries and keys."""
+"""Where a token stands, told by sines: added to the tokens, or turning queries and keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ LONGEST = 10_000.0  # the slowest wave has this length over 2 pi
 
 
 def angles(time: int, pairs: int) -> np.ndarray:
-    """Angle of each place in each plane, (time, pairs): t LONGEST^(-k / pairs). A constant, so NumPy has it."""
+    """Angle of each place in each plane, (time, pairs): t LONGEST^(-k / pairs). A constant, so
+    NumPy has it.
+    """
     return np.arange(time)[:, None] * LONGEST ** (-np.arange(pairs) / pairs)
 
 
@@ -22,7 +24,8 @@ def sinusoidal(time: int, width: int, dtype=jnp.float32) -> Array:
 
 
 def rotated(x: Array) -> Array:
-    """Turn the planes (k, k + m/2) of (..., time, m) by their angles, so that <q_t, k_s> depends on t - s only.
+    """Turn the planes (k, k + m/2) of (..., time, m) by their angles, so that <q_t, k_s> depends on
+    t - s only.
 
     Source: arXiv 2104.09864.
 

@@ -28,13 +28,20 @@ class Layer(eqx.Module):
     def __init__(self, shape: Shape, key: Array):
         keys, d = jax.random.split(key, 4), shape.width
         small = 0.02 / (2 * shape.depth) ** 0.5  # what a residual adds up over the layers
-        self.heads = tuple(Head(d, d // shape.heads, one) for one in jax.random.split(keys[0], shape.heads))
-        self.mix, self.down = fresh(keys[1], d, d, scale=small), fresh(keys[2], 4 * d, d, scale=small)
+        self.heads = tuple(
+            Head(d, d // shape.heads, one) for one in jax.random.split(keys[0], shape.heads)
+        )
+        self.mix, self.down = (
+            fresh(keys[1], d, d, scale=small),
+            fresh(keys[2], 4 * d, d, scale=small),
+        )
         self.up, self.gains = fresh(keys[3], d, 4 * d), jnp.ones((2, d))
 
     def __call__(self, x: Array) -> Array:
         y = layer_norm(x, self.gains[0])
-        x = x + jnp.concatenate([head(y) for head in self.heads], axis=2) @ self.mix  # (batch, time, width)
+        x = (
+            x + jnp.concatenate([head(y) for head in self.heads], axis=2) @ self.mix
+        )  # (batch, time, width)
         return x + jax.nn.gelu(layer_norm(x, self.gains[1]) @ self.up) @ self.down
 
 

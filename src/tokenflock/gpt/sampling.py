@@ -24,21 +24,23 @@ def sample(
     top: int | None = None,
     seed: int = 0,
 ) -> str:
-    """A text that begins with the prompt and goes on for `count` tokens, the same for the same seed.
+    """A text that begins with the prompt and goes on for `count` tokens, the same for the same
+    seed.
 
-    Args:
-      source: a checkpoint, or its folder.
-      prompt: how the text begins.
-      count: tokens to add.
-      temperature: below one the likely becomes likelier; at zero the likeliest token is always taken.
-      top: draw from the so many likeliest tokens only.
-      seed: of the draws.
+    Args: source: a checkpoint, or its folder. prompt: how the text begins. count: tokens to add.
+      temperature: below one the likely becomes likelier; at zero the likeliest token is always
+      taken. top: draw from the so many likeliest tokens only. seed: of the draws.
     """
     require(count >= 1, "count", "1 or more", count)
     require(temperature >= 0, "temperature", "0 or more", temperature)
     found = source if isinstance(source, Checkpoint) else load(source)
     alphabet, context = found.config.alphabet, found.config.shape.context
-    require(top is None or 1 <= top <= alphabet.size, "top", f"from 1 to the {alphabet.size} tokens there are", top)
+    require(
+        top is None or 1 <= top <= alphabet.size,
+        "top",
+        f"from 1 to the {alphabet.size} tokens there are",
+        top,
+    )
     if prompt == "\n" and not _knows(alphabet, prompt):
         prompt = alphabet.decode([0])
     ids = alphabet.encode(prompt)
@@ -46,22 +48,35 @@ def sample(
     window = np.zeros(context, np.int32)
     kept = ids[-context:]
     window[: len(kept)] = kept
-    added = generate(found.model, jnp.asarray(window), len(kept), count, temperature, top, jax.random.key(seed))
+    added = generate(
+        found.model, jnp.asarray(window), len(kept), count, temperature, top, jax.random.key(seed)
+    )
     return prompt + alphabet.decode(np.asarray(added))
 
 
 @eqx.filter_jit
 def generate(
-    model: LanguageModel, window: Array, length: Array, count: int, temperature: float, top: int | None, key: Array
+    model: LanguageModel,
+    window: Array,
+    length: Array,
+    count: int,
+    temperature: float,
+    top: int | None,
+    key: Array,
 ) -> Array:
-    """`count` tokens after the first `length` of a window (context,). What stands to their right is never seen."""
+    """`count` tokens after the first `length` of a window (context,).
+
+    What stands to their right is never seen.
+    """
 
     def step(carry, key):
         window, length = carry
         logits = model(window[None])[0, length - 1]  # (vocab,): what follows the last token
         if top is not None:
             logits = jnp.where(logits >= jax.lax.top_k(logits, top)[0][-1], logits, -jnp.inf)
-        token = jnp.argmax(logits + temperature * jax.random.gumbel(key, logits.shape)).astype(window.dtype)
+        token = jnp.argmax(logits + temperature * jax.random.gumbel(key, logits.shape)).astype(
+            window.dtype
+        )
         full = length == window.shape[0]
         window = jnp.where(full, jnp.roll(window, -1), window)  # the oldest token leaves
         length = jnp.where(full, length, length + 1)

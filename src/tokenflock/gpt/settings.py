@@ -1,4 +1,6 @@
-"""What a model and its training are made of, as plain values: they go into config.json beside the weights."""
+"""What a model and its training are made of, as plain values: they go into config.json beside the
+weights.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,27 @@ class Shape:
     def __post_init__(self) -> None:
         for name in ("vocab", "context", "width", "heads", "depth"):
             require(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
-        require(self.width % self.heads == 0, "heads", f"a divisor of the width {self.width}", self.heads)
+        require(
+            self.width % self.heads == 0,
+            "heads",
+            f"a divisor of the width {self.width}",
+            self.heads,
+        )
         require(0 <= self.dropout < 1, "dropout", "from 0 to below 1", self.dropout)
         for name, members in (("positions", POSITIONS), ("norm", NORMS), ("rung", RUNGS)):
-            require(getattr(self, name) in members, name, " or ".join(members), repr(getattr(self, name)))
+            require(
+                getattr(self, name) in members,
+                name,
+                " or ".join(members),
+                repr(getattr(self, name)),
+            )
         even = self.positions == "learned" or (self.width // self.heads) % 2 == 0
-        require(even, "heads", f"such that width / heads is even for {self.positions} positions", self.heads)
+        require(
+            even,
+            "heads",
+            f"such that width / heads is even for {self.positions} positions",
+            self.heads,
+        )
 
     @property
     def layers(self) -> int:
@@ -52,7 +69,10 @@ class Schedule:
     last_rate: float = 1e-4  # where the cosine ends
     warmup: int = 100
     decay: float = 0.1  # weight decay, of matrices only
-    momentum: tuple[float, float] = (0.9, 0.99)  # few tokens per step: a longer memory for the second moment
+    momentum: tuple[float, float] = (
+        0.9,
+        0.99,
+    )  # few tokens per step: a longer memory for the second moment
     clip: float = 1.0  # of the norm of the gradient
     seed: int = 0
     every: int = 250  # steps between validations and checkpoints
@@ -62,15 +82,28 @@ class Schedule:
         for name in ("steps", "batch", "every", "chunk"):
             require(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
         require(0 <= self.seed < 2**31, "seed", "from 0 to below 2^31", self.seed)
-        require(self.rate > 0 and self.clip > 0, "rate and clip", "above 0", f"{self.rate} and {self.clip}")
+        require(
+            self.rate > 0 and self.clip > 0,
+            "rate and clip",
+            "above 0",
+            f"{self.rate} and {self.clip}",
+        )
         object.__setattr__(self, "momentum", tuple(self.momentum))  # JSON knows lists only
 
 
 BEARS = {"bigram": 10, "head": 3, "multi-head": 3}  # how much larger a rate lower rungs bear
-WARMS = {"post": 3}  # how much longer a warm-up it wants: else some seeds never leave the collapse of the first steps
+WARMS = {
+    "post": 3
+}  # how much longer a warm-up it wants: else some seeds never leave the collapse of the first steps
 PRESETS = {
-    "cpu": (Shape(), Schedule(rate=3e-3)),  # a few minutes on two cores; so small a model bears a larger rate still
-    "quick": (Shape(context=48, width=64, depth=2, heads=2), Schedule(steps=300, batch=16, rate=3e-3, warmup=20, every=100)),
+    "cpu": (
+        Shape(),
+        Schedule(rate=3e-3),
+    ),  # a few minutes on two cores; so small a model bears a larger rate still
+    "quick": (
+        Shape(context=48, width=64, depth=2, heads=2),
+        Schedule(steps=300, batch=16, rate=3e-3, warmup=20, every=100),
+    ),
     "gpu": (  # a minute on one GPU; beyond 2,000 steps it learns a million characters by heart
         Shape(context=256, width=384, heads=6, depth=6, dropout=0.2),
         Schedule(steps=2000, batch=64, warmup=100, every=250, chunk=50),
@@ -95,4 +128,7 @@ def preset(name: str, **changes: object) -> tuple[Shape, Schedule]:
         decay=0.0 if rung == "bigram" else schedule.decay,
         warmup=WARMS.get(norm, 1) * schedule.warmup,
     )
-    return tuple(replace(one, **{k: v for k, v in given.items() if k in one.__dataclass_fields__}) for one in (shape, schedule))
+    return tuple(
+        replace(one, **{k: v for k, v in given.items() if k in one.__dataclass_fields__})
+        for one in (shape, schedule)
+    )

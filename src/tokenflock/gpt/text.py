@@ -1,4 +1,6 @@
-"""Text as numbers: a file or Python's own manual, cut into characters or byte pairs, nine tenths to learn from."""
+"""Text as numbers: a file or Python's own manual, cut into characters or byte pairs, nine tenths to
+learn from.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ class Characters:
     def encode(self, text: str) -> np.ndarray:
         missing = sorted(set(text) - set(self.letters))
         if missing:
-            raise UserError(f"the model knows no {missing[0]!r}: its {self.size} characters are {self.letters!r}")
+            raise UserError(
+                f"the model knows no {missing[0]!r}: its {self.size} characters are"
+                f" {self.letters!r}"
+            )
         return np.asarray([self._places[letter] for letter in text], np.int32)
 
     def decode(self, ids: Any) -> str:
@@ -67,7 +72,9 @@ class BytePairs:
         tokenizers = _tokenizers()
         require(size >= 257, "byte_pairs", "257 or more: the 256 bytes and some pairs", size)
         made = tokenizers.ByteLevelBPETokenizer()
-        made.train_from_iterator(text.splitlines(keepends=True), vocab_size=size, show_progress=False)
+        made.train_from_iterator(
+            text.splitlines(keepends=True), vocab_size=size, show_progress=False
+        )
         return cls(made.to_str())
 
     @cached_property
@@ -113,7 +120,9 @@ def read(path: str | os.PathLike[str] | None = None) -> str:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8"
-        raise UserError(f"{path} is not a text file that can be read ({why}); give one with --text FILE") from None
+        raise UserError(
+            f"{path} is not a text file that can be read ({why}); give one with --text FILE"
+        ) from None
 
 
 def halves(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
@@ -123,14 +132,16 @@ def halves(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
     if len(valid) < context + 1:
         least = int((context + 2) / HELD_OUT)
         raise UserError(
-            f"the text has {len(ids)} tokens, too few for a context of {context}: its last tenth must hold one window; "
-            f"bring {least} or more, or take a shorter context"
+            f"the text has {len(ids)} tokens, too few for a context of {context}: its last tenth"
+            f" must hold one window; bring {least} or more, or take a shorter context"
         )
     return train, valid
 
 
 def passages(held_out: np.ndarray, context: int, count: int = 8) -> np.ndarray:
-    """Windows of the held-out text, evenly spread, (count, context): the prompts that tokens are watched on."""
+    """Windows of the held-out text, evenly spread, (count, context): the prompts that tokens are
+    watched on.
+    """
     starts = np.unique(np.linspace(0, len(held_out) - context, count).astype(int))
     return np.stack([held_out[begin : begin + context] for begin in starts])
 
@@ -146,6 +157,7 @@ def _tokenizers() -> Any:
         import tokenizers
     except ImportError:
         raise UserError(
-            "byte pairs need the library tokenizers; write: pip install tokenizers, or train on characters"
+            "byte pairs need the library tokenizers; write: pip install tokenizers, or train on"
+            " characters"
         ) from None
     return tokenizers

@@ -1,5 +1,5 @@
-"""Training: AdamW, a warm-up and a cosine. The batch of a step is a function of the seed and the step, and so is its dropout:
-a run that was interrupted goes on as if nothing had happened."""
+"""Training: AdamW, a warm-up and a cosine. The batch of a step is a function of the seed and the
+step, and so is its dropout: a run that was interrupted goes on as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from tokenflock.gpt.settings import Schedule, Shape
 from tokenflock.gpt.watching import Watcher
 from tokenflock.shapes import Array
 
-WINDOWS = 256  # windows of the held-out text that are validated on while training; at the end it is all of them
+# windows of the held-out text that are validated on while training; at the end it is all of them
+WINDOWS = 256
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,26 @@ Tell = Callable[[Progress], None]
 
 
 def optimiser(schedule: Schedule) -> optax.GradientTransformation:
-    """Clip the gradient, then AdamW; only matrices decay, for the gains of norms are no weights of a sum."""
+    """Clip the gradient, then AdamW.
+
+    Only matrices decay, for the gains of norms are no weights of a sum.
+    """
     rate = optax.warmup_cosine_decay_schedule(
-        0.0, schedule.rate, min(schedule.warmup, schedule.steps // 2), schedule.steps, min(schedule.last_rate, schedule.rate)
+        0.0,
+        schedule.rate,
+        min(schedule.warmup, schedule.steps // 2),
+        schedule.steps,
+        min(schedule.last_rate, schedule.rate),
     )
     return optax.chain(
         clipped(schedule.clip),
         optax.adamw(
-            lambda count: rate(count + 1), *schedule.momentum, weight_decay=schedule.decay,
+            lambda count: rate(count + 1),
+            *schedule.momentum,
+            weight_decay=schedule.decay,
             mask=lambda tree: jax.tree_util.tree_map_with_path(_decays, tree),
         ),
-    )  # fmt: skip
+    )
 
 
 def _decays(path: tuple[Any, ...], leaf: Array) -> bool:
@@ -62,18 +72,31 @@ def _decays(path: tuple[Any, ...], leaf: Array) -> bool:
 
 
 def clipped(most: float) -> optax.GradientTransformation:
-    """g min(1, most / |g|). `optax.clip_by_global_norm` is the same; here |g|^2 is a product, which CPUs do faster."""
+    """g min(1, most / |g|).
+
+    `optax.clip_by_global_norm` is the same; here |g|^2 is a product, which CPUs do faster.
+    """
 
     def update(gradient, state, params=None):
         norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(gradient)))
-        return jax.tree.map(lambda leaf: leaf * jnp.minimum(1, most / jnp.maximum(norm, 1e-12)), gradient), state
+        return (
+            jax.tree.map(
+                lambda leaf: leaf * jnp.minimum(1, most / jnp.maximum(norm, 1e-12)), gradient
+            ),
+            state,
+        )
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
 def offsets(seed: int, steps: range, batch: int, room: int) -> np.ndarray:
     """Where the windows of each step begin, (steps, batch): a function of the seed and the step."""
-    return np.stack([np.random.default_rng([seed, step]).integers(0, room, batch, dtype=np.int32) for step in steps])
+    return np.stack(
+        [
+            np.random.default_rng([seed, step]).integers(0, room, batch, dtype=np.int32)
+            for step in steps
+        ]
+    )
 
 
 def windows(data: Array, starts: Array, context: int) -> tuple[Array, Array]:
@@ -83,8 +106,19 @@ def windows(data: Array, starts: Array, context: int) -> tuple[Array, Array]:
 
 
 @eqx.filter_jit(donate="all-except-first")
-def advance(fixed: tuple[Schedule, int, Array], model: Any, state: Any, starts: Array, first: Array, count: Array, seed: Array):
-    """`count` steps in one call, the first of them number `first`. Returns model, optimiser and the sum of their losses."""
+def advance(
+    fixed: tuple[Schedule, int, Array],
+    model: Any,
+    state: Any,
+    starts: Array,
+    first: Array,
+    count: Array,
+    seed: Array,
+):
+    """`count` steps in one call, the first of them number `first`.
+
+    Returns model, optimiser and the sum of their losses.
+    """
     schedule, context, data = fixed
     update = optimiser(schedule).update
     arrays, rest = eqx.partition(model, eqx.is_array)
@@ -105,14 +139,20 @@ def advance(fixed: tuple[Schedule, int, Array], model: Any, state: Any, starts: 
     return eqx.combine(arrays, rest), state, total
 
 
-def steps(fixed: tuple[Schedule, int, Array], model: Any, state: Any, first: int, last: int) -> tuple[Any, Any, float]:
-    """Steps `first` to `last`; returns model, optimiser and mean loss. One compiled function serves any number of them
-    and any seed."""
+def steps(
+    fixed: tuple[Schedule, int, Array], model: Any, state: Any, first: int, last: int
+) -> tuple[Any, Any, float]:
+    """Steps `first` to `last`; returns model, optimiser and mean loss. One compiled function serves
+    any number of them and any seed."""
     schedule, context, data = fixed
     starts = np.zeros((schedule.chunk, schedule.batch), np.int32)
-    starts[: last - first] = offsets(schedule.seed, range(first, last), schedule.batch, len(data) - context)
+    starts[: last - first] = offsets(
+        schedule.seed, range(first, last), schedule.batch, len(data) - context
+    )
     numbers = map(jnp.asarray, (starts, first, last - first, schedule.seed))
-    model, state, total = advance((replace(schedule, seed=0), context, data), model, state, *numbers)  # one for all seeds
+    model, state, total = advance(
+        (replace(schedule, seed=0), context, data), model, state, *numbers
+    )  # one for all seeds
     return model, state, float(total) / (last - first)
 
 
@@ -121,8 +161,13 @@ def _losses(model: LanguageModel, data: Array, starts: Array, context: int) -> A
     return jax.lax.map(lambda begin: model.loss(*windows(data, begin, context)), starts)
 
 
-def validate(model: LanguageModel, data: np.ndarray, context: int, most: int | None = None) -> float:
-    """Mean loss over windows that lie end to end in the held-out text; over `most` of them, evenly spread, where given."""
+def validate(
+    model: LanguageModel, data: np.ndarray, context: int, most: int | None = None
+) -> float:
+    """Mean loss over windows that lie end to end in the held-out text.
+
+    Over `most` of them, evenly spread, where given.
+    """
     starts = np.arange(0, len(data) - context, context, dtype=np.int32)
     if most is not None and most < len(starts):
         starts = starts[np.linspace(0, len(starts) - 1, most).astype(int)]
@@ -141,22 +186,21 @@ def train(
     tell: Tell | None = None,
     watch: Sequence[int] = (),
 ) -> Checkpoint:
-    """Train a model on a text and keep it in the folder `out`; go on where a run with the same settings was interrupted.
+    """Train a model on a text and keep it in the folder `out`; go on where a run with the same
+    settings was interrupted.
 
-    Args:
-      out: the folder of the checkpoint. Beside it lie `prompts.json`, passages of the held-out text, and, with `watch`,
-        `watch.nc`: what the tokens of these passages did.
-      text: the text itself; the manual of Python unless given. `shape.vocab` is set from it.
-      shape: of the model.
-      schedule: of the training.
-      byte_pairs: size of a byte-pair vocabulary; characters unless given.
-      tell: called after every chunk of steps.
-      watch: steps at which tokens are watched.
+    Args: out: the folder of the checkpoint. Beside it lie `prompts.json`, passages of the held-out
+      text, and, with `watch`, `watch.nc`: what the tokens of these passages did. text: the text
+      itself; the manual of Python unless given. `shape.vocab` is set from it. shape: of the model.
+      schedule: of the training. byte_pairs: size of a byte-pair vocabulary; characters unless
+      given. tell: called after every chunk of steps. watch: steps at which tokens are watched.
     """
     text = texts.read() if text is None else text
     if not text:
         raise UserError("the text is empty; bring one with --text FILE")
-    alphabet = texts.Characters.of(text) if byte_pairs is None else texts.BytePairs.of(text, byte_pairs)
+    alphabet = (
+        texts.Characters.of(text) if byte_pairs is None else texts.BytePairs.of(text, byte_pairs)
+    )
     data, held_out = texts.halves(alphabet.encode(text), shape.context)
     digest = hashlib.sha256(text.encode()).hexdigest()
     config = Config(replace(shape, vocab=alphabet.size), schedule, alphabet, digest)
@@ -188,18 +232,28 @@ def begin(folder: Path, config: Config) -> Checkpoint:
     found = load(folder, lambda model: _state(config, model))
     if found.config != config:
         parts = [
-            name for name in ("shape", "schedule", "alphabet", "digest") if getattr(found.config, name) != getattr(config, name)
+            name
+            for name in ("shape", "schedule", "alphabet", "digest")
+            if getattr(found.config, name) != getattr(config, name)
         ]
         raise UserError(
-            f"{folder} holds a run with another {' and '.join(parts)}; repeat its settings to go on, or choose another --out"
+            f"{folder} holds a run with another {' and '.join(parts)}; repeat its settings to go"
+            " on, or choose another --out"
         )
     return found
 
 
 def run(
-    start: Checkpoint, data: np.ndarray, held_out: np.ndarray, tell: Tell | None = None, watcher: Watcher | None = None
+    start: Checkpoint,
+    data: np.ndarray,
+    held_out: np.ndarray,
+    tell: Tell | None = None,
+    watcher: Watcher | None = None,
 ) -> Iterator[Checkpoint]:
-    """Steps from a checkpoint to the end; yields a checkpoint after every `schedule.every` steps. The start is used up."""
+    """Steps from a checkpoint to the end.
+
+    Yields a checkpoint after every `schedule.every` steps. The start is used up.
+    """
     schedule, context = start.config.schedule, start.config.shape.context
     model, state, history = start.model, start.optimiser, start.history
     fixed = schedule, context, jnp.asarray(data)
@@ -210,7 +264,9 @@ def run(
     for first, last in chunks(start.step, schedule, marks):
         model, state, loss = steps(fixed, model, state, first, last)
         if not np.isfinite(loss):
-            raise SimulationError(f"the loss is {loss} after {last} steps; take a smaller rate than {schedule.rate}")
+            raise SimulationError(
+                f"the loss is {loss} after {last} steps; take a smaller rate than {schedule.rate}"
+            )
         progress = clock.told(last, loss)
         if last in marks:
             watcher.look(model, last)

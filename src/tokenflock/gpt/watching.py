@@ -1,4 +1,7 @@
-"""The tokens of a model that was trained here, layer by layer, in the shape of a simulation; and while it is trained."""
+"""The tokens of a model that was trained here, layer by layer, in the shape of a simulation.
+
+And while it is trained.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,9 @@ from tokenflock.shapes import Array
 
 @dataclass(frozen=True)
 class Trained:
-    """A model that was trained here, as `probe` wants it: it encodes texts and records its tokens by itself."""
+    """A model that was trained here, as `probe` wants it: it encodes texts and records its tokens
+    by itself.
+    """
 
     network: LanguageModel
     config: Config
@@ -64,17 +69,27 @@ class Trained:
         """What the recipe tells of a model, in the words of transformers."""
         shape = self.config.shape
         config = SimpleNamespace(
-            model_type=KIND, hidden_size=shape.width, num_hidden_layers=shape.layers, num_attention_heads=shape.heads,
+            model_type=KIND,
+            hidden_size=shape.width,
+            num_hidden_layers=shape.layers,
+            num_attention_heads=shape.heads,
             vocab_size=shape.vocab,
-        )  # fmt: skip
+        )
         return SimpleNamespace(config=config, dtype=self.dtype)
 
     def encode(self, text: Text, length: int) -> Prompt:
         """The first tokens of a text."""
         alphabet = self.config.alphabet
-        ids = np.asarray(text.ids if text.ids is not None else alphabet.encode(text.text), np.int64)[:length]
+        ids = np.asarray(
+            text.ids if text.ids is not None else alphabet.encode(text.text), np.int64
+        )[:length]
         fits = len(ids) > 0 and ids.min() >= 0 and ids.max() < alphabet.size
-        require(fits, "texts", f"of tokens from 0 to {alphabet.size - 1}, one or more", f"{text.text[:40]!r}")
+        require(
+            fits,
+            "texts",
+            f"of tokens from 0 to {alphabet.size - 1}, one or more",
+            f"{text.text[:40]!r}",
+        )
         return Prompt(text.text, ids, np.zeros(len(ids), bool), tuple(alphabet.words(ids)))
 
     def record(self, prompts: Sequence[Prompt], size: int, wanted: Wanted) -> Recorded:
@@ -86,17 +101,24 @@ class Trained:
         more = wanted.attention or wanted.entropy or wanted.sublayers
         if more and not isinstance(self.network, GPT):
             raise UserError(
-                f"attention and sublayers are told by the rung gpt, not by {self.config.shape.rung}; leave them out"
+                "attention and sublayers are told by the rung gpt, not by"
+                f" {self.config.shape.rung}; leave them out"
             )
         with precision(self.dtype):
             network = cast(self.network, self.dtype)
             if more:
                 x, halfway, A = map(np.asarray, _told(network, jnp.asarray(ids), self.depth))
             else:
-                x, halfway, A = np.asarray(_states(network, jnp.asarray(ids), self._passes)), None, None
+                x, halfway, A = (
+                    np.asarray(_states(network, jnp.asarray(ids), self._passes)),
+                    None,
+                    None,
+                )
         x = _arranged(x, here, wanted)
         if wanted.final_norm and isinstance(self.network, GPT) and self.depth in wanted.layers:
-            raise UserError("final_norm is not known of a model that was trained here; leave it out")
+            raise UserError(
+                "final_norm is not known of a model that was trained here; leave it out"
+            )
         return Recorded(
             x,
             _matrices(A, here, wanted) if wanted.attention else None,
@@ -105,12 +127,14 @@ class Trained:
         )
 
     def blocks(self) -> list[Matrices]:
-        """The layers as matrices in the letters of the theory, which `follow` and `particle_system` read."""
+        """The layers as matrices in the letters of the theory, which `follow` and `particle_system`
+        read.
+        """
         shape = self.config.shape
         if shape.rung != "gpt" or shape.norm not in ("pre", "post") or shape.positions == "rotary":
             raise UserError(
-                f"the matrices of {self.name} do not tell its layers: that needs the rung gpt, pre- or post-norm, and "
-                "positions that are added, not rotary"
+                f"the matrices of {self.name} do not tell its layers: that needs the rung gpt, pre-"
+                " or post-norm, and positions that are added, not rotary"
             )
         return [_matrices_of(block, shape.norm == "pre") for block in self.network.blocks]
 
@@ -120,24 +144,40 @@ class Trained:
 
 
 def loaded(folder: str | Path, variant: Any, dtype: str | None = None) -> Trained:
-    """A checkpoint as `probe` wants it; `variant` may ask for another depth (shared layers) or for fresh weights."""
+    """A checkpoint as `probe` wants it.
+
+    `variant` may ask for another depth (shared layers) or for fresh weights.
+    """
     found = load(folder)
     shape = found.config.shape
     require(dtype in (None, "float32", "float64"), "dtype", "float32 or float64", repr(dtype))
-    require(variant.heads in (None, shape.heads), "heads", "left out for a model that was trained here", variant.heads)
+    require(
+        variant.heads in (None, shape.heads),
+        "heads",
+        "left out for a model that was trained here",
+        variant.heads,
+    )
     network = fresh(shape, variant.seed) if variant.untrained else found.model
     depth = shape.layers if variant.depth is None else variant.depth
     if depth != shape.layers and not (shape.shared and shape.rung == "gpt"):
         raise UserError(
-            f"depth = {depth}: the {shape.layers} layers of {folder} have weights of their own; only --shared models run deeper"
+            f"depth = {depth}: the {shape.layers} layers of {folder} have weights of their own;"
+            " only --shared models run deeper"
         )
     require(depth >= 0, "depth", "0 or more", depth)
-    name = Path(folder).resolve().name + (f" (untrained, seed {variant.seed})" if variant.untrained else "")
+    name = Path(folder).resolve().name + (
+        f" (untrained, seed {variant.seed})" if variant.untrained else ""
+    )
     return Trained(network, found.config, name, depth, str(folder), dtype or "float32")
 
 
-def probe(folder: str | Path, texts: Texts | None = None, depth: int | None = None, **options: Any) -> xr.Dataset:
-    """`tokenflock.probe` of a checkpoint; on the passages of held-out text that lie beside it unless texts are given."""
+def probe(
+    folder: str | Path, texts: Texts | None = None, depth: int | None = None, **options: Any
+) -> xr.Dataset:
+    """`tokenflock.probe` of a checkpoint.
+
+    On the passages of held-out text that lie beside it unless texts are given.
+    """
     texts = beside(folder) if texts is None else texts
     require(texts is not None, "texts", f"given, since {folder} has no prompts.json", "none")
     return probe_layers(folder, texts, depth, **options)
@@ -145,22 +185,42 @@ def probe(folder: str | Path, texts: Texts | None = None, depth: int | None = No
 
 def _matrices_of(block: Block, pre: bool) -> Matrices:
     heads, d = block.attention.heads, block.attention.mix.shape[0]
-    Q, K, V = np.asarray(block.attention.qkv, float).reshape(d, 3, heads, -1).transpose(1, 2, 3, 0)  # (heads, m, d) each
+    Q, K, V = (
+        np.asarray(block.attention.qkv, float).reshape(d, 3, heads, -1).transpose(1, 2, 3, 0)
+    )  # (heads, m, d) each
     O = np.asarray(block.attention.mix, float).reshape(heads, -1, d).swapaxes(1, 2)  # (heads, d, m)
     A, W = np.asarray(block.perceptron.up, float).T, np.asarray(block.perceptron.down, float).T
     none = np.zeros(Q.shape[:2])
-    first, second = (Norm(np.asarray(move.gains[0], float), np.zeros(d), EPSILON) for move in block.moves)
+    first, second = (
+        Norm(np.asarray(move.gains[0], float), np.zeros(d), EPSILON) for move in block.moves
+    )
     scale = Q.shape[1] ** -0.5
     return Matrices(
-        Q, K, V, O, none, none, none, np.zeros(d), A, np.zeros(len(A)), W, np.zeros(d), first, second, scale, "gelu_new", pre,
+        Q,
+        K,
+        V,
+        O,
+        none,
+        none,
+        none,
+        np.zeros(d),
+        A,
+        np.zeros(len(A)),
+        W,
+        np.zeros(d),
+        first,
+        second,
+        scale,
+        "gelu_new",
+        pre,
         causal=True,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
 class Watcher:
-    """Measures the tokens of some passages at chosen steps of a training, into `watch.nc` beside the checkpoint:
-    mean cosine, clusters, effective rank and energies, (step, prompt, layer)."""
+    """Measures the tokens of some passages at chosen steps of a training, into `watch.nc` beside
+    the checkpoint: mean cosine, clusters, effective rank and energies, (step, prompt, layer)."""
 
     folder: Path
     ids: np.ndarray  # (prompt, token)
@@ -171,19 +231,33 @@ class Watcher:
         path = self.folder / "watch.nc"
         if path.is_file():
             before = results.load(path)
-            block = xr.concat([before.sel(step=before.step < step), block], "step", data_vars="minimal")
+            block = xr.concat(
+                [before.sel(step=before.step < step), block], "step", data_vars="minimal"
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         results.save(block, path)
 
 
 def followed(
-    model: LanguageModel, ids: Array, depth: int | None = None, observe: Sequence[Observable] | None = None
+    model: LanguageModel,
+    ids: Array,
+    depth: int | None = None,
+    observe: Sequence[Observable] | None = None,
 ) -> xr.Dataset:
-    """The tokens of passages `ids` (prompt, token) in a model at hand, layer by layer, and what is measured on them: mean
-    cosine, clusters, effective rank and energies unless given."""
+    """The tokens of passages `ids` (prompt, token) in a model at hand, layer by layer, and what is
+    measured on them: mean cosine, clusters, effective rank and energies unless given."""
     x = np.asarray(_states(model, ids, depth)).transpose(1, 0, 2, 3)
-    block = xr.Dataset({"x": (("prompt", "layer", "token", "coord"), x)}, {"layer": np.arange(x.shape[1])})
-    return measure(block, [MeanCosine(), ClusterCount(delta=NEAR), EffectiveRank(), Energies()] if observe is None else observe)
+    block = xr.Dataset(
+        {"x": (("prompt", "layer", "token", "coord"), x)}, {"layer": np.arange(x.shape[1])}
+    )
+    return measure(
+        block,
+        (
+            [MeanCosine(), ClusterCount(delta=NEAR), EffectiveRank(), Energies()]
+            if observe is None
+            else observe
+        ),
+    )
 
 
 @eqx.filter_jit
@@ -193,7 +267,8 @@ def _states(model: LanguageModel, ids: Array, depth: int | None) -> Array:
 
 @eqx.filter_jit
 def _told(model: GPT, ids: Array, depth: int) -> tuple[Array, Array, Array]:
-    """Tokens, tokens after attention (layer, batch, time, width), and attention (layer, batch, head, time, time).
+    """Tokens, tokens after attention (layer, batch, time, width), and attention (layer, batch,
+    head, time, time).
 
     The last two are NaN at layer 0, at which no layer ends.
     """

@@ -1,4 +1,6 @@
-"""Laws of random matrices, one file each, and how they enter attention: `from tokenflock.matrices import Ginibre`."""
+"""Laws of random matrices, one file each, and how they enter attention: `from tokenflock.matrices
+import Ginibre`.
+"""
 
 from tokenflock.catalogue import lazy
 

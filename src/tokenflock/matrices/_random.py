@@ -30,17 +30,20 @@ class Value(enum.Enum):
     """What V is, given the kernel matrix B = Q^T K."""
 
     IDENTITY = "identity"  # V = I
-    GINIBRE = "ginibre"  # V = G / sqrt(d), G Gaussian and independent of B: spectral radius 1 for large d
+    GINIBRE = (  # V = G / sqrt(d), G Gaussian and independent of B: spectral radius 1 for large d
+        "ginibre"
+    )
     WISHART = "wishart"  # V = G G^T / sqrt(d), G Gaussian: positive semi-definite
     KERNEL = "kernel"  # V = B^T / its scale: rows x_j B, as the published code multiplies
     MINUS_KERNEL = "minus-kernel"  # V = -B^T / its scale
 
 
 class RandomMatrices(Frozen):
-    """Attention with logits beta <x_i, B x_j> and values V, drawn at random, and drawn anew every `period` if you like.
+    """Attention with logits beta <x_i, B x_j> and values V, drawn at random, and drawn anew every
+    `period` if you like.
 
-    Figure 5 of arXiv 2312.10794: (a) Ginibre, Ginibre (its published code has Wishart, whose front is elsewhere);
-    (b) Wigner, Wishart; (c) Ginibre, kernel; (d) Wigner, kernel.
+    Figure 5 of arXiv 2312.10794: (a) Ginibre, Ginibre (its published code has Wishart, whose front
+    is elsewhere); (b) Wigner, Wishart; (c) Ginibre, kernel; (d) Wigner, kernel.
 
     >>> RandomMatrices(kernel=Ginibre(), value=Value.KERNEL)
     RandomMatrices(kernel=Ginibre(), value=KERNEL, per=SYSTEM, period=None)
@@ -56,13 +59,21 @@ class RandomMatrices(Frozen):
     "draw new matrices after this much time: a new layer"
 
     def __check_init__(self) -> None:
-        require(self.period is None or self.period > 0, "period", "positive", self.period, "write e.g. period=0.1")
+        require(
+            self.period is None or self.period > 0,
+            "period",
+            "positive",
+            self.period,
+            "write e.g. period=0.1",
+        )
 
     def layers(self, t: float) -> int:
         """How many sets of matrices a run up to time t needs."""
         return 1 if self.period is None else max(1, -int(-t // self.period))
 
-    def draw(self, key: Key[Array, ""], d: int, layers: int) -> tuple[Float[Array, "l d d"], Float[Array, "l d d"] | None]:
+    def draw(
+        self, key: Key[Array, ""], d: int, layers: int
+    ) -> tuple[Float[Array, "l d d"], Float[Array, "l d d"] | None]:
         """(B, V) of each layer; V is None for the identity."""
         B, V = jax.vmap(lambda key: self._pair(key, d))(jax.random.split(key, layers))
         return B, V
@@ -77,12 +88,24 @@ class RandomMatrices(Frozen):
             return B, (G if self.value is Value.GINIBRE else G @ G.T) / d**0.5
         return B, (B.T if self.value is Value.KERNEL else -B.T) / self.kernel.value_scale(d)
 
-    def fill(self, dynamics: Dynamics, B: Float[Array, "l d d"], V: Float[Array, "l d d"] | None) -> Dynamics:
-        """The attention dynamics with these matrices in it. <x_i, B x_j> = <B^T x_i, x_j>: Q = B^T, K = I."""
-        require(isinstance(dynamics, Attention), "dynamics", "Attention, to take random matrices", type(dynamics).__name__)
+    def fill(
+        self, dynamics: Dynamics, B: Float[Array, "l d d"], V: Float[Array, "l d d"] | None
+    ) -> Dynamics:
+        """The attention dynamics with these matrices in it.
+
+        <x_i, B x_j> = <B^T x_i, x_j>: Q = B^T, K = I.
+        """
+        require(
+            isinstance(dynamics, Attention),
+            "dynamics",
+            "Attention, to take random matrices",
+            type(dynamics).__name__,
+        )
         Q = jnp.swapaxes(B, -1, -2)
         if self.period is None:
             Q, V = Q[0], None if V is None else V[0]
         else:
             Q, V = Switching(Q, self.period), None if V is None else Switching(V, self.period)
-        return eqx.tree_at(lambda law: (law.Q, law.V), dynamics, (Q, V), is_leaf=lambda leaf: leaf is None)
+        return eqx.tree_at(
+            lambda law: (law.Q, law.V), dynamics, (Q, V), is_leaf=lambda leaf: leaf is None
+        )

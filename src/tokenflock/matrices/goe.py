@@ -9,9 +9,11 @@ from tokenflock.matrices.matrix import MatrixLaw
 
 
 class GOE(MatrixLaw):
-    """B = (G + G^T) / sqrt(2): variance 1 off the diagonal and 2 on it, a law that rotations leave alone.
+    """B = (G + G^T) / sqrt(2): variance 1 off the diagonal and 2 on it, a law that rotations leave
+    alone.
 
-    Source: Figure 5 (b) and (d) of arXiv 2312.10794, with the normalisation that its code calls proper.
+    Source: Figure 5 (b) and (d) of arXiv 2312.10794, with the normalisation that its code calls
+    proper.
 
     >>> GOE()
     GOE()

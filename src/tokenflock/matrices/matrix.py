@@ -17,5 +17,7 @@ class MatrixLaw(Frozen):
         """One matrix."""
 
     def value_scale(self, d: int) -> float:
-        """The number by which a matrix of this law is divided when it serves as V: sqrt(d) makes its spectrum of order one."""
+        """The number by which a matrix of this law is divided when it serves as V: sqrt(d) makes
+        its spectrum of order one.
+        """
         return d**0.5

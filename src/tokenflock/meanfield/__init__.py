@@ -1,4 +1,6 @@
-"""Measures: `flock.meanfield.evolve(SelfAttention(beta=4.0), Ripple(k=3), t=5)`, distances between them, optimal ones."""
+"""Measures: `flock.meanfield.evolve(SelfAttention(beta=4.0), Ripple(k=3), t=5)`, distances between
+them, optimal ones.
+"""
 
 from tokenflock.catalogue import lazy
 

@@ -12,20 +12,25 @@ from tokenflock.meanfield.potential import Goal, Numbers, on_sphere, potential, 
 CANDIDATES, POLISHED = 2048, 8
 
 
-def optimality_gap(measure: xr.Dataset | Numbers, D: Numbers, goal: Goal = Goal.MINIMISE, w: Numbers | None = None) -> float:
+def optimality_gap(
+    measure: xr.Dataset | Numbers, D: Numbers, goal: Goal = Goal.MINIMISE, w: Numbers | None = None
+) -> float:
     """First-order optimality gap of a measure for the energy E(mu) = int int e^{<x, D y>} dmu dmu.
 
-        minimise:  E(mu) - min_S V_mu,     maximise:  max_S V_mu - E(mu),     V_mu(x) = int e^{<x, D y>} dmu(y)
+        minimise:  E(mu) - min_S V_mu,     maximise:  max_S V_mu - E(mu),
+        V_mu(x) = int e^{<x, D y>} dmu(y)
 
-    never negative, and zero exactly where no mass can be moved anywhere with a gain of first order. Where D >= 0, E is
-    convex, and a minimiser's energy lies at most twice the gap below E(mu). The extremum over the sphere is sought from many
-    points, each improved to rounding. Source: first variation of the energy of arXiv 2501.03096.
+    never negative, and zero exactly where no mass can be moved anywhere with a gain of first order.
+    Where D >= 0, E is convex, and a minimiser's energy lies at most twice the gap below E(mu). The
+    extremum over the sphere is sought from many points, each improved to rounding. Source: first
+    variation of the energy of arXiv 2501.03096.
 
-    measure: tokens (n, d) with weights w, or the last frame of a result of `simulate`, `evolve` (on the circle) or an
-    optimiser.
+    measure: tokens (n, d) with weights w, or the last frame of a result of `simulate`, `evolve` (on
+    the circle) or an optimiser.
 
     >>> angles = np.pi * np.arange(8) / 4
-    >>> round(optimality_gap(np.stack([np.cos(angles), np.sin(angles)], axis=1), np.eye(2)), 7)  # eight points: nearly uniform
+    >>> # eight points: nearly uniform
+    >>> round(optimality_gap(np.stack([np.cos(angles), np.sin(angles)], axis=1), np.eye(2)), 7)
     4e-07
     """
     D = symmetric(D)
@@ -55,4 +60,6 @@ def _polish(q: Numbers, x: Numbers, w: Numbers, D: Numbers, sign: float) -> floa
         G = D @ (terms @ x)
         return sign * terms.sum(), sign * (G - (G @ q) * q) / size
 
-    return float(minimize(function, q, jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-13}).fun)
+    return float(
+        minimize(function, q, jac=True, method="L-BFGS-B", options={"ftol": 0, "gtol": 1e-13}).fun
+    )

@@ -1,15 +1,17 @@
 """The continuity equation of a law of motion, in weak form.
 
-    d/dt int f phi = int f X[f] . grad phi + (s^2/2) int f Lap phi          for every test function phi
+    d/dt int f phi = int f X[f] . grad phi + (s^2/2) int f Lap phi
+    for every test function phi
 
-Letters: f the density, X[f] the velocity of the law at the measure f, s its noise. With orthonormal functions phi_k of a grid,
-f = sum_k a_k phi_k and da_k/dt = sum_i g_i f_i U_i phi_k'(node_i) - (s^2/2) k(k+d-2) a_k. Mass is a_0, whose slope is exactly
-0.
+Letters: f the density, X[f] the velocity of the law at the measure f, s its noise. With orthonormal
+functions phi_k of a grid, f = sum_k a_k phi_k and da_k/dt = sum_i g_i f_i U_i phi_k'(node_i) -
+(s^2/2) k(k+d-2) a_k. Mass is a_0, whose slope is exactly 0.
 
-The velocity is the law's own: the nodes with their masses are weighted tokens, and a quadrature rule that integrates the kernel
-to rounding makes their sum the integral. For a measure symmetric about the axis e of S^(d-1), a point q in the plane of e and
-e' sees a ring of latitude s only through c = <direction in the ring, e'>, whose law has density (1-c^2)^((d-4)/2): so the ring
-is a few Gauss nodes in R^3, whatever d. Source: (3.1)-(3.4) of arXiv 2312.10794.
+The velocity is the law's own: the nodes with their masses are weighted tokens, and a quadrature
+rule that integrates the kernel to rounding makes their sum the integral. For a measure symmetric
+about the axis e of S^(d-1), a point q in the plane of e and e' sees a ring of latitude s only
+through c = <direction in the ring, e'>, whose law has density (1-c^2)^((d-4)/2): so the ring is a
+few Gauss nodes in R^3, whatever d. Source: (3.1)-(3.4) of arXiv 2312.10794.
 """
 
 from __future__ import annotations
@@ -40,7 +42,10 @@ Modes = Float[Array, " modes"]
 
 
 class Tables(NamedTuple):
-    """A grid as arrays for JAX. On latitudes `rings` holds the Gauss nodes and weights of a ring."""
+    """A grid as arrays for JAX.
+
+    On latitudes `rings` holds the Gauss nodes and weights of a ring.
+    """
 
     angle: Values
     weights: Values
@@ -53,13 +58,38 @@ class Tables(NamedTuple):
 def check(dynamics: Dynamics, grid: Grid) -> None:
     """Refuse laws that do not act through a measure on this grid."""
     law, name = core(dynamics), type(dynamics).__name__
-    require(law.exchangeable, "dynamics", "a law that acts through the measure of its tokens", name, "e.g. SelfAttention")
-    require(isinstance(law.space, Sphere), "dynamics", "a law on the sphere", name, "e.g. SelfAttention")
-    require(law.particles is None, "dynamics", "a law for any number of tokens", name, "e.g. SelfAttention")
-    require(law.dimension in (None, grid.d), "d", f"{law.dimension}, as {name} has it", grid.d, f"write d={law.dimension}")
+    require(
+        law.exchangeable,
+        "dynamics",
+        "a law that acts through the measure of its tokens",
+        name,
+        "e.g. SelfAttention",
+    )
+    require(
+        isinstance(law.space, Sphere), "dynamics", "a law on the sphere", name, "e.g. SelfAttention"
+    )
+    require(
+        law.particles is None,
+        "dynamics",
+        "a law for any number of tokens",
+        name,
+        "e.g. SelfAttention",
+    )
+    require(
+        law.dimension in (None, grid.d),
+        "d",
+        f"{law.dimension}, as {name} has it",
+        grid.d,
+        f"write d={law.dimension}",
+    )
     if grid.d > 2:
         fits = isinstance(law, (AttentionLaw, Sinkhorn, Fast)) and law.isotropic
-        require(fits, "dynamics", "SelfAttention, Unnormalised, Sinkhorn or one of them with noise, for d >= 3", name)
+        require(
+            fits,
+            "dynamics",
+            "SelfAttention, Unnormalised, Sinkhorn or one of them with noise, for d >= 3",
+            name,
+        )
 
 
 def core(dynamics: Dynamics) -> Dynamics:
@@ -68,19 +98,26 @@ def core(dynamics: Dynamics) -> Dynamics:
 
 
 def tables(dynamics: Dynamics, grid: Grid) -> Tables:
-    """Everything that the right-hand side needs of a grid. Call inside `precision('float64')`, with the law as written."""
+    """Everything that the right-hand side needs of a grid.
+
+    Call inside `precision('float64')`, with the law as written.
+    """
     rings = None
     if not isinstance(grid, Circle):
         law = core(dynamics)
         beta = getattr(getattr(law, "base", law), "beta", 1.0)
-        rings = jnp.asarray(gauss(degrees(beta if concrete(beta) else 1.0, 1e-16) // 2 + 2, grid.d - 4))
+        rings = jnp.asarray(
+            gauss(degrees(beta if concrete(beta) else 1.0, 1e-16) // 2 + 2, grid.d - 4)
+        )
     arrays = (grid.coordinate, grid.weights, *grid.tables, grid.laplace)
     return Tables(*(jnp.asarray(array) for array in arrays), rings)
 
 
 def velocity(dynamics: Dynamics, t: Time, grid: Tables, f: Values) -> Values:
     """X[f] at the nodes: d theta/dt on the circle, d cos(latitude)/dt on S^(d-1)."""
-    return _around(dynamics, t, grid, f) if grid.rings is None else _along(core(dynamics), t, grid, f)
+    return (
+        _around(dynamics, t, grid, f) if grid.rings is None else _along(core(dynamics), t, grid, f)
+    )
 
 
 def slope(dynamics: Dynamics, t: Time, grid: Tables, a: Modes) -> Modes:
@@ -107,7 +144,9 @@ def _along(law: Dynamics, t: Time, grid: Tables, f: Values) -> Values:
     u, c = jnp.cos(grid.angle), jnp.sin(grid.angle)
     q = jnp.stack([c, jnp.zeros_like(c), u], axis=-1)
     w = grid.weights * f
-    if isinstance(law, Sinkhorn):  # attention e^{beta <q, y>} u(y): softmax attention to tokens whose masses are scaled by u
+    if isinstance(
+        law, Sinkhorn
+    ):  # attention e^{beta <q, y>} u(y): softmax attention to tokens whose masses are scaled by u
         w = w * jnp.exp(ring_potential(law, grid, w))
     p, share = grid.rings
     ring = jnp.stack([p, jnp.sqrt(1 - p**2)], axis=-1)
@@ -119,7 +158,9 @@ def _along(law: Dynamics, t: Time, grid: Tables, f: Values) -> Values:
 
 
 def _plain(law: Dynamics) -> Dynamics:
-    return SelfAttention(beta=law.beta, repulsive=law.repulsive) if isinstance(law, Sinkhorn) else law
+    return (
+        SelfAttention(beta=law.beta, repulsive=law.repulsive) if isinstance(law, Sinkhorn) else law
+    )
 
 
 def ring_kernel(beta: Float[Array, ""], grid: Tables) -> Float[Array, "nodes nodes"]:
@@ -133,19 +174,25 @@ def ring_kernel(beta: Float[Array, ""], grid: Tables) -> Float[Array, "nodes nod
 def ring_potential(law: Sinkhorn, grid: Tables, w: Values) -> Values:
     """log u at the nodes, as `Sinkhorn.potential` has it at tokens."""
     S = ring_kernel(law.beta, grid)
-    return jax.lax.fori_loop(0, law.rounds, lambda _, f: 0.5 * (f - log_sum_exp(S + f, w)), -0.5 * log_sum_exp(S, w))
+    return jax.lax.fori_loop(
+        0, law.rounds, lambda _, f: 0.5 * (f - log_sum_exp(S + f, w)), -0.5 * log_sum_exp(S, w)
+    )
 
 
 def drift(dynamics: Dynamics, density: np.ndarray, grid: Grid) -> np.ndarray:
-    """The velocity of the mean field at the nodes of a grid, for a density relative to the uniform one.
+    """The velocity of the mean field at the nodes of a grid, for a density relative to the uniform
+    one.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.meanfield import Ripple, grid
     >>> circle = grid(2, 32)
-    >>> bool(drift(SelfAttention(beta=1.0), Ripple(k=1, amplitude=0.5).on(circle), circle)[8] < 0)  # towards the crest at 0
+    >>> # towards the crest at 0
+    >>> bool(drift(SelfAttention(beta=1.0), Ripple(k=1, amplitude=0.5).on(circle), circle)[8] < 0)
     True
     """
     check(dynamics, grid)
     with precision("float64"):
         law = cast(dynamics, "float64")
-        return np.asarray(velocity(law, jnp.zeros(()), tables(dynamics, grid), jnp.asarray(density)))
+        return np.asarray(
+            velocity(law, jnp.zeros(()), tables(dynamics, grid), jnp.asarray(density))
+        )

@@ -32,9 +32,10 @@ def wasserstein(
 
         W_p(a, b)^p = min over couplings of int dist(x, y)^p
 
-    a, b: tokens (n, d) with weights, or results of `simulate` or, on the circle, `evolve` (their last frames). On the circle
-    with the angle as distance the exact algorithm for the circle is used, else the exact linear programme (up to a few thousand
-    tokens). Source: Remark 3.3 of arXiv 2312.10794 is a statement about W_1; POT: Flamary et al., JMLR 22 (2021).
+    a, b: tokens (n, d) with weights, or results of `simulate` or, on the circle, `evolve` (their
+    last frames). On the circle with the angle as distance the exact algorithm for the circle is
+    used, else the exact linear programme (up to a few thousand tokens). Source: Remark 3.3 of arXiv
+    2312.10794 is a statement about W_1; POT: Flamary et al., JMLR 22 (2021).
 
     >>> east, north = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
     >>> round(wasserstein(east, north), 6)  # pi / 2
@@ -44,9 +45,15 @@ def wasserstein(
 
     require(p in (1, 2), "p", "1 or 2", p)
     (x, u), (y, v) = weighted_points(a, w_a), weighted_points(b, w_b)
-    require(x.shape[1] == y.shape[1], "b", f"a measure in d = {x.shape[1]}, like a", f"d = {y.shape[1]}")
+    require(
+        x.shape[1] == y.shape[1], "b", f"a measure in d = {x.shape[1]}, like a", f"d = {y.shape[1]}"
+    )
     if x.shape[1] == 2 and ground is Ground.GEODESIC:
-        cost = 2 * np.pi * np.asarray(ot.wasserstein_circle(_turns(x), _turns(y), u, v, p=p)) ** (1 / p)
+        cost = (
+            2
+            * np.pi
+            * np.asarray(ot.wasserstein_circle(_turns(x), _turns(y), u, v, p=p)) ** (1 / p)
+        )
         return float(cost.squeeze())
     return float(ot.emd2(u, v, distance(x, y, ground) ** p, numItermax=10_000_000) ** (1 / p))
 
@@ -58,11 +65,13 @@ def distance(x: Numbers, y: Numbers, ground: Ground = Ground.GEODESIC) -> Number
 
 
 def weighted_bounds(W2: float, D: Numbers) -> tuple[float, float]:
-    """Bounds on the distance W_{m,2} in which SA with the matrix D is a gradient flow, from the Wasserstein distance W_2.
+    """Bounds on the distance W_{m,2} in which SA with the matrix D is a gradient flow, from the
+    Wasserstein distance W_2.
 
         e^{-|D|/2} W_2 <= W_{m,2} <= e^{|D|/2} W_2,   |D| the largest absolute eigenvalue
 
-    since the mobility 1 / int e^{<x, D y>} dmu lies between e^{-|D|} and e^{|D|}. Source: arXiv 2501.03096.
+    since the mobility 1 / int e^{<x, D y>} dmu lies between e^{-|D|} and e^{|D|}. Source: arXiv
+    2501.03096.
 
     >>> tuple(round(bound, 6) for bound in weighted_bounds(1.0, np.eye(2)))
     (0.606531, 1.648721)

@@ -11,14 +11,16 @@ from tokenflock.shapes import Array
 
 
 class Empirical(Density):
-    """Tokens smoothed by the heat kernel: mode k of the measure times e^{-k(k+d-2) bandwidth^2 / 2}.
+    """Tokens smoothed by the heat kernel: mode k of the measure times e^{-k(k+d-2) bandwidth^2 /
+    2}.
 
-    On the circle each token becomes a wrapped normal density of that standard deviation. On S^(d-1) the measure is also
-    averaged over the rotations about the last axis. Without bandwidth the modes are only cut off, and the density may be
-    negative.
+    On the circle each token becomes a wrapped normal density of that standard deviation. On S^(d-1)
+    the measure is also averaged over the rotations about the last axis. Without bandwidth the modes
+    are only cut off, and the density may be negative.
 
     >>> from tokenflock.meanfield import grid
-    >>> float(Empirical([[1.0, 0.0]], bandwidth=0.2).on(grid(2, 128)).max().round(3))  # sqrt(2 pi) / 0.2
+    >>> # sqrt(2 pi) / 0.2
+    >>> float(Empirical([[1.0, 0.0]], bandwidth=0.2).on(grid(2, 128)).max().round(3))
     12.533
     """
 
@@ -35,8 +37,16 @@ class Empirical(Density):
 
     def relative(self, grid: Grid) -> Numbers:
         fits = np.shape(self.x)[1] == grid.d
-        require(fits, "x", f"tokens in d = {grid.d}", f"d = {np.shape(self.x)[1]}", f"write d={np.shape(self.x)[1]}")
+        require(
+            fits,
+            "x",
+            f"tokens in d = {grid.d}",
+            f"d = {np.shape(self.x)[1]}",
+            f"write d={np.shape(self.x)[1]}",
+        )
         x = self.x / np.linalg.norm(self.x, axis=1, keepdims=True)
         w = np.full(len(x), 1 / len(x)) if self.w is None else self.w / np.sum(self.w)
-        modes = grid.functions(grid.place(x))[0].T @ w * np.exp(-grid.laplace * self.bandwidth**2 / 2)
+        modes = (
+            grid.functions(grid.place(x))[0].T @ w * np.exp(-grid.laplace * self.bandwidth**2 / 2)
+        )
         return grid.tables[0] @ modes

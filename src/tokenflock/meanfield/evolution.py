@@ -41,33 +41,39 @@ def evolve(
 
         d mu/dt + div( X[mu] mu ) = (1/kappa) Lap mu
 
-    on the circle (d = 2; any exchangeable law) or, for measures symmetric about an axis, on S^(d-1) (SA, USA, Sinkhorn, with
-    noise or repulsive). Spectral in space, adaptive in time (Dormand-Prince of order 8; Radau where noise makes it stiff).
+    on the circle (d = 2; any exchangeable law) or, for measures symmetric about an axis, on S^(d-1)
+    (SA, USA, Sinkhorn, with noise or repulsive). Spectral in space, adaptive in time
+    (Dormand-Prince of order 8; Radau where noise makes it stiff).
 
-    Args:
-      dynamics: the law of motion, the same object that moves tokens.
-      start: the density at time 0.
-      t: final time. The run stops before it when the density becomes narrower than the grid resolves.
-      times: the times to keep, instead of `frames` equal ones.
-      frames: how many times to keep, the start included.
-      d: dimension of the space around the sphere.
-      points: nodes of the grid; 256 on the circle, 96 latitudes otherwise.
-      rtol, atol: tolerances of a step.
+    Args: dynamics: the law of motion, the same object that moves tokens. start: the density at time
+      0. t: final time. The run stops before it when the density becomes narrower than the grid
+      resolves. times: the times to keep, instead of `frames` equal ones. frames: how many times to
+      keep, the start included. d: dimension of the space around the sphere. points: nodes of the
+      grid; 256 on the circle, 96 latitudes otherwise. rtol, atol: tolerances of a step.
 
-    Returns a Dataset with `density` (time, theta) or (time, latitude) with respect to arc length or area, `velocity`, `weight`
-    (the quadrature: mass is sum density weight), `mass`, `smallest` density, `blur` (share of the highest modes), the order
-    parameter, for gradient flows `energy` and `dissipation`, with noise `free_energy`; in `attrs` the recipe, and `stopped` or
-    `warning` where there is something to say.
+    Returns a Dataset with `density` (time, theta) or (time, latitude) with respect to arc length or
+    area, `velocity`, `weight` (the quadrature: mass is sum density weight), `mass`, `smallest`
+    density, `blur` (share of the highest modes), the order parameter, for gradient flows `energy`
+    and `dissipation`, with noise `free_energy`; in `attrs` the recipe, and `stopped` or `warning`
+    where there is something to say.
 
     Source: (3.1)-(3.8) of arXiv 2312.10794; noise: arXiv 2512.01868.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.meanfield import Ripple
-    >>> run = evolve(SelfAttention(beta=4.0), Ripple(k=3, amplitude=0.01), t=2.0, frames=5, points=64)
-    >>> run.density.dims, bool(abs(run.mass - 1).max() < 1e-14), bool((run.energy.diff("time") > 0).all())
+    >>> ripple = Ripple(k=3, amplitude=0.01)
+    >>> run = evolve(SelfAttention(beta=4.0), ripple, t=2.0, frames=5, points=64)
+    >>> climbs = bool((run.energy.diff("time") > 0).all())
+    >>> run.density.dims, bool(abs(run.mass - 1).max() < 1e-14), climbs
     (('time', 'theta'), True, True)
     """
-    require(isinstance(start, Density), "start", "a density such as Ripple(k=3)", repr(start), "import it from meanfield")
+    require(
+        isinstance(start, Density),
+        "start",
+        "a density such as Ripple(k=3)",
+        repr(start),
+        "import it from meanfield",
+    )
     require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=10")
     require(frames >= 2, "frames", "2 or more", frames)
     space = grid(d, points)
@@ -75,20 +81,36 @@ def evolve(
     keep = np.linspace(0, t, frames) if times is None else np.unique(np.concatenate([[0.0], times]))
     with precision("float64"):
         law, table = cast(dynamics, "float64"), tables(dynamics, space)
-        found, modes = _integrate(law, table, space, space.coefficients(start.on(space)), keep, rtol, atol)
+        found, modes = _integrate(
+            law, table, space, space.coefficients(start.on(space)), keep, rtol, atol
+        )
         _check_finite(modes, dynamics)
-        fields = [np.stack(values) for values in zip(*(_fields(law, table, jnp.asarray(a)) for a in modes))]
+        fields = [
+            np.stack(values)
+            for values in zip(*(_fields(law, table, jnp.asarray(a)) for a in modes))
+        ]
         extra = functionals(law, dynamics, space, table, modes)
     recipe = {
-        "verb": "evolve", "dynamics": dynamics, "start": start, "t": float(keep[-1]),
-        "times": None if times is None else [float(value) for value in times], "frames": frames,
-        "d": d, "points": space.points, "rtol": rtol, "atol": atol, "versions": recipes.versions("jax", "scipy"),
-    }  # fmt: skip
+        "verb": "evolve",
+        "dynamics": dynamics,
+        "start": start,
+        "t": float(keep[-1]),
+        "times": None if times is None else [float(value) for value in times],
+        "frames": frames,
+        "d": d,
+        "points": space.points,
+        "rtol": rtol,
+        "atol": atol,
+        "versions": recipes.versions("jax", "scipy"),
+    }
     return _dataset(space, found, modes, fields, extra, recipe, keep[-1])
 
 
 def blur(modes: np.ndarray, degree: np.ndarray) -> np.ndarray:
-    """Share of the modes that lies in the highest tenth of the degrees; small as long as the density is resolved."""
+    """Share of the modes that lies in the highest tenth of the degrees.
+
+    Small as long as the density is resolved.
+    """
     high = degree > 0.9 * degree.max()
     return np.sqrt(np.sum(modes[..., high] ** 2, axis=-1) / np.sum(modes**2, axis=-1))
 
@@ -110,10 +132,24 @@ def _fields(law: Dynamics, table: Tables, a: Modes):
     return f, velocity(law, jnp.zeros(()), table, f)
 
 
-def _integrate(law: Dynamics, table: Tables, space: Grid, a: np.ndarray, keep: np.ndarray, rtol: float, atol: float):
-    """(times, modes): up to the end, or to the moment at which the density is no longer resolved."""
+def _integrate(
+    law: Dynamics,
+    table: Tables,
+    space: Grid,
+    a: np.ndarray,
+    keep: np.ndarray,
+    rtol: float,
+    atol: float,
+):
+    """(times, modes): up to the end, or until the density is no longer resolved."""
     first = float(blur(a, space.degree))
-    require(first < BLURRED, "points", "enough to resolve the start", space.points, f"write points={2 * space.points}")
+    require(
+        first < BLURRED,
+        "points",
+        "enough to resolve the start",
+        space.points,
+        f"write points={2 * space.points}",
+    )
 
     def right(t, a):
         return np.asarray(_slope(law, table, jnp.asarray(t), jnp.asarray(a)))
@@ -122,19 +158,35 @@ def _integrate(law: Dynamics, table: Tables, space: Grid, a: np.ndarray, keep: n
         return float(blur(a, space.degree)) - BLURRED
 
     lost.terminal = True
-    stiff = {"method": "Radau", "jac": lambda t, a: np.asarray(_jacobian(law, table, jnp.asarray(t), jnp.asarray(a)))}
+    stiff = {
+        "method": "Radau",
+        "jac": lambda t, a: np.asarray(_jacobian(law, table, jnp.asarray(t), jnp.asarray(a))),
+    }
     plain = {"method": "DOP853"}
     solution = solve_ivp(
-        right, (0.0, keep[-1]), a, t_eval=keep, rtol=rtol, atol=atol, events=lost, **(stiff if law.noisy else plain)
+        right,
+        (0.0, keep[-1]),
+        a,
+        t_eval=keep,
+        rtol=rtol,
+        atol=atol,
+        events=lost,
+        **(stiff if law.noisy else plain),
     )
     if solution.status < 0:
-        raise SimulationError(f"the solver of the continuity equation gave up: {solution.message}; raise points or rtol")
+        raise SimulationError(
+            f"the solver of the continuity equation gave up: {solution.message}; raise points or"
+            " rtol"
+        )
     return solution.t, solution.y.T
 
 
 def _check_finite(modes: np.ndarray, dynamics: Dynamics) -> None:
     if not np.isfinite(modes).all():
-        raise SimulationError(f"the density of {dynamics!r} left the numbers; raise points, or take the clock 'peak' for USA")
+        raise SimulationError(
+            f"the density of {dynamics!r} left the numbers; raise points, or take the clock 'peak'"
+            " for USA"
+        )
 
 
 def _dataset(space: Grid, times, modes, fields, extra, recipe, end: float) -> xr.Dataset:
@@ -151,23 +203,41 @@ def _dataset(space: Grid, times, modes, fields, extra, recipe, end: float) -> xr
         why = "the density became narrower than the grid resolves; raise points to go on"
         attrs["stopped"] = f"at t = {times[-1]:.10g}, the last time kept: {why}"
     if (density.min(axis=1) < -NEGATIVE * density.max(axis=1)).any():
-        attrs["warning"] = f"the density is negative somewhere (smallest: {density.min():.3g}); raise points"
+        attrs["warning"] = (
+            f"the density is negative somewhere (smallest: {density.min():.3g}); raise points"
+        )
     first = f @ (space.weights[:, None] * _directions(space))
     variables = {
         "density": (across, density, {"long_name": "density"}),
         "velocity": (across, v, {"long_name": moving}),
-        "weight": ((space.name,), space.weights * space.surface, {"long_name": "quadrature weights"}),
+        "weight": (
+            (space.name,),
+            space.weights * space.surface,
+            {"long_name": "quadrature weights"},
+        ),
         "mass": (("time",), f @ space.weights, {"long_name": "mass"}),
         "smallest": (("time",), density.min(axis=1), {"long_name": "smallest density"}),
         "blur": (("time",), smear, {"long_name": "share of the highest modes"}),
-        "order_parameter": (("time",), np.linalg.norm(first, axis=1), {"long_name": "order parameter"}),
-        **{name: (("time",), values, {"long_name": name.replace("_", " ")}) for name, values in extra.items()},
+        "order_parameter": (
+            ("time",),
+            np.linalg.norm(first, axis=1),
+            {"long_name": "order parameter"},
+        ),
+        **{
+            name: (("time",), values, {"long_name": name.replace("_", " ")})
+            for name, values in extra.items()
+        },
     }
-    coords = {"time": ("time", times, {"long_name": "time"}), space.name: (space.name, space.coordinate, {"units": "rad"})}
+    coords = {
+        "time": ("time", times, {"long_name": "time"}),
+        space.name: (space.name, space.coordinate, {"units": "rad"}),
+    }
     return xr.Dataset(variables, coords, attrs)
 
 
 def _directions(space: Grid) -> np.ndarray:
     """The part of each node that the mean of a measure on this grid can have."""
     angle = space.coordinate
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1) if space.d == 2 else np.cos(angle)[:, None]
+    return (
+        np.stack([np.cos(angle), np.sin(angle)], axis=1) if space.d == 2 else np.cos(angle)[:, None]
+    )

@@ -11,12 +11,21 @@ from tokenflock.dynamics.dynamics import Dynamics, GradientFlow
 from tokenflock.dynamics.noisy import Noisy
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.sinkhorn import Sinkhorn
-from tokenflock.meanfield.continuity import Modes, Tables, Values, circle_tokens, core, ring_potential
+from tokenflock.meanfield.continuity import (
+    Modes,
+    Tables,
+    Values,
+    circle_tokens,
+    core,
+    ring_potential,
+)
 from tokenflock.meanfield.grids import Circle, Grid
 from tokenflock.theory.kernel import kernel_eigenvalue
 
 
-def functionals(law: Dynamics, plain: Dynamics, space: Grid, table: Tables, modes: np.ndarray) -> dict[str, np.ndarray]:
+def functionals(
+    law: Dynamics, plain: Dynamics, space: Grid, table: Tables, modes: np.ndarray
+) -> dict[str, np.ndarray]:
     """Energy, dissipation (on the circle) and free energy of every frame, where the law has them.
 
     law: the law as JAX values; plain: the same as the user wrote it.
@@ -30,7 +39,9 @@ def functionals(law: Dynamics, plain: Dynamics, space: Grid, table: Tables, mode
     else:
         found = {"energy": _on_latitudes(flow, core(plain), space, table, modes)}
     if isinstance(plain, Noisy) and not isinstance(_innermost(flow), SelfAttention):
-        found["free_energy"] = found["energy"] - _entropy(space, modes) * _clock(flow) / float(plain.kappa)
+        found["free_energy"] = found["energy"] - _entropy(space, modes) * _clock(flow) / float(
+            plain.kappa
+        )
     return found
 
 
@@ -49,7 +60,9 @@ def _transport(flow: Sinkhorn, table: Tables, w: Values) -> jax.Array:
     return -(w @ ring_potential(flow, table, w)) / flow.beta
 
 
-def _on_latitudes(flow: GradientFlow, plain: GradientFlow, space: Grid, table: Tables, modes: np.ndarray) -> np.ndarray:
+def _on_latitudes(
+    flow: GradientFlow, plain: GradientFlow, space: Grid, table: Tables, modes: np.ndarray
+) -> np.ndarray:
     """(1/2 beta) sum_k lambda_k a_k^2 by Funk-Hecke; for Sinkhorn -(1/beta) int log u."""
     if isinstance(flow, Sinkhorn):
         masses = space.weights * (modes @ space.tables[0].T)
@@ -67,7 +80,9 @@ def _entropy(space: Grid, modes: np.ndarray) -> np.ndarray:
 
 
 def _clock(flow: GradientFlow) -> float:
-    """What the velocity is multiplied by to be the gradient of the energy: e^beta for USA in its peak clock."""
+    """What the velocity is multiplied by to be the gradient of the energy: e^beta for USA in its
+    peak clock.
+    """
     law = _innermost(flow)
     return float(np.exp(law.beta * getattr(law, "shift", 0.0)))
 

@@ -1,8 +1,10 @@
-"""Where a density lives: the circle, or the latitudes of S^(d-1) for measures symmetric about an axis.
+"""Where a density lives: the circle, or the latitudes of S^(d-1) for measures symmetric about an
+axis.
 
-Both are the same thing to the solver: nodes with quadrature weights g of the uniform probability measure, functions phi_k that
-are orthonormal for it, their slopes, and the eigenvalues k(k+d-2) of the Laplacian. Products of a density and a velocity are
-resolved because only two thirds of the functions that the nodes carry are used.
+Both are the same thing to the solver: nodes with quadrature weights g of the uniform probability
+measure, functions phi_k that are orthonormal for it, their slopes, and the eigenvalues k(k+d-2) of
+the Laplacian. Products of a density and a velocity are resolved because only two thirds of the
+functions that the nodes carry are used.
 """
 
 from __future__ import annotations
@@ -125,7 +127,8 @@ class Circle(Grid):
 
 
 class Latitudes(Grid):
-    """Gauss nodes u = cos(latitude) for the weight (1-u^2)^((d-3)/2); functions: orthonormal Gegenbauer polynomials of u.
+    """Gauss nodes u = cos(latitude) for the weight (1-u^2)^((d-3)/2); functions: orthonormal
+    Gegenbauer polynomials of u.
 
     The latitude is the angle to the axis, the last coordinate direction.
     """

@@ -12,8 +12,11 @@ from tokenflock.meanfield.potential import Numbers, on_sphere
 FINE = 1024  # points that stand for a density on the circle
 
 
-def weighted_points(measure: xr.Dataset | Numbers, w: Numbers | None = None) -> tuple[Numbers, Numbers]:
-    """(points on the sphere, masses that sum to one) of tokens (n, d), or of the last frame of a result.
+def weighted_points(
+    measure: xr.Dataset | Numbers, w: Numbers | None = None
+) -> tuple[Numbers, Numbers]:
+    """(points on the sphere, masses that sum to one) of tokens (n, d), or of the last frame of a
+    result.
 
     >>> weighted_points(np.array([[2.0, 0.0], [0.0, 1.0]]))[1].tolist()
     [0.5, 0.5]
@@ -21,9 +24,16 @@ def weighted_points(measure: xr.Dataset | Numbers, w: Numbers | None = None) -> 
     if isinstance(measure, xr.Dataset):
         return _of_result(measure)
     x = np.asarray(measure, dtype=np.float64)
-    require(x.ndim == 2, "measure", "tokens of shape (n, d), or a result", f"an array of shape {x.shape}")
+    require(
+        x.ndim == 2,
+        "measure",
+        "tokens of shape (n, d), or a result",
+        f"an array of shape {x.shape}",
+    )
     w = np.ones(len(x)) if w is None else np.asarray(w, dtype=np.float64)
-    require(w.shape == (len(x),), "w", f"one weight for each of {len(x)} points", f"shape {w.shape}")
+    require(
+        w.shape == (len(x),), "w", f"one weight for each of {len(x)} points", f"shape {w.shape}"
+    )
     return on_sphere(x), w / w.sum()
 
 
@@ -32,7 +42,10 @@ def _of_result(result: xr.Dataset) -> tuple[Numbers, Numbers]:
     if "x" in last:
         return weighted_points(last.x.values, last.w.values if "w" in last else None)
     if "density" not in last or ("theta" not in last.dims and "nodes" not in last):
-        raise UserError("measure must be tokens, a run with `x`, or a density on the circle; on latitudes give points yourself")
+        raise UserError(
+            "measure must be tokens, a run with `x`, or a density on the circle; on latitudes give"
+            " points yourself"
+        )
     if "theta" in last.dims:
         return _of_circle(last.density.values)
     masses = np.maximum(last.density.values * last.weight.values, 0).ravel()
@@ -40,7 +53,7 @@ def _of_result(result: xr.Dataset) -> tuple[Numbers, Numbers]:
 
 
 def _of_circle(density: Numbers) -> tuple[Numbers, Numbers]:
-    """A density at equidistant angles from 0, by its Fourier series at no fewer than FINE of them."""
+    """A density at equidistant angles from 0, by its Fourier series at FINE or more of them."""
     masses = resample(density, max(FINE, len(density)))
     theta = 2 * np.pi * np.arange(len(masses)) / len(masses)
     return weighted_points(np.stack([np.cos(theta), np.sin(theta)], axis=1), np.maximum(masses, 0))

@@ -12,11 +12,12 @@ GROWTH = 1.25  # of the step after each one that was short enough
 def descend(
     x: Numbers, g: Numbers, D: Numbers, goal: Goal, tilt: Numbers, steps: int, tolerance: float
 ) -> tuple[Numbers, Numbers]:
-    """(density relative to the uniform one, energies on the way) for nodes x with weights g, from density ~ e^tilt.
+    """(density relative to the uniform one, energies on the way) for nodes x with weights g, from
+    density ~ e^tilt.
 
-    A step from log-density p with potential V is p - step V. It is short enough if the energy lies below its model,
-    E(new) <= E + 2 <V, new - old> + KL(new | old) / step, else it is halved. Momentum is Nesterov's, in the log-density, and is
-    dropped when the energy rises.
+    A step from log-density p with potential V is p - step V. It is short enough if the energy lies
+    below its model, E(new) <= E + 2 <V, new - old> + KL(new | old) / step, else it is halved.
+    Momentum is Nesterov's, in the log-density, and is dropped when the energy rises.
     """
     K = np.exp(x @ D @ x.T)
     sign = goal.sign

@@ -29,9 +29,16 @@ class Mixture(Density):
 
     def __check_init__(self) -> None:
         fits = len(self.parts) > 0 and all(isinstance(part, Density) for part in self.parts)
-        require(fits, "parts", "a list of densities", repr(self.parts), "e.g. [VonMises(), Ripple()]")
+        require(
+            fits, "parts", "a list of densities", repr(self.parts), "e.g. [VonMises(), Ripple()]"
+        )
         shape = np.shape(self.masses)
-        require(self.masses is None or shape == (len(self.parts),), "masses", "one number for each part", f"shape {shape}")
+        require(
+            self.masses is None or shape == (len(self.parts),),
+            "masses",
+            "one number for each part",
+            f"shape {shape}",
+        )
 
     def relative(self, grid: Grid) -> Numbers:
         masses = np.ones(len(self.parts)) if self.masses is None else np.asarray(self.masses)

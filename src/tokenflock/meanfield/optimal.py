@@ -24,37 +24,60 @@ def optimal_tokens(
     steps: int = 2000,
     tolerance: float = 1e-10,
 ) -> xr.Dataset:
-    """n equal tokens of least or greatest energy, by a quasi-Newton method on the product of spheres.
+    """n equal tokens of least or greatest energy, by a quasi-Newton method on the product of
+    spheres.
 
         E = (1/n^2) sum_ij e^{<x_i, D x_j>}
 
-    A local optimum, as the flow of `dynamics.Burger` finds one, but in tens of evaluations where explicit steps take thousands.
-    Returns `x` (particle, coord), `w`, `energy`, `residual` (root mean square of n grad E), `gap` (see `optimality_gap`; n
-    tokens that stand for a density keep a small one), and the `energies` and `seconds` of the evaluations on the way.
+    A local optimum, as the flow of `dynamics.Burger` finds one, but in tens of evaluations where
+    explicit steps take thousands. Returns `x` (particle, coord), `w`, `energy`, `residual` (root
+    mean square of n grad E), `gap` (see `optimality_gap`; n tokens that stand for a density keep a
+    small one), and the `energies` and `seconds` of the evaluations on the way.
 
     start: tokens to begin with; uniform ones from `seed` unless given. Source: arXiv 2501.03096.
 
     >>> found = optimal_tokens(np.diag([1.0, 0.0, 1.0]), n=20)
-    >>> round(float(found.energy), 6), bool(abs(found.x[:, 1]).min() > 0.99)  # the poles of the kernel of D
+    >>> # the poles of the kernel of D
+    >>> round(float(found.energy), 6), bool(abs(found.x[:, 1]).min() > 0.99)
     (1.0, True)
     """
     D = symmetric(D)
     if start is None:
         start = np.random.default_rng(seed).normal(size=(n, len(D)))
     start = on_sphere(np.asarray(start, dtype=np.float64))
-    require(start.ndim == 2 and start.shape[1] == len(D), "start", f"tokens (n, {len(D)})", f"shape {start.shape}")
+    require(
+        start.ndim == 2 and start.shape[1] == len(D),
+        "start",
+        f"tokens (n, {len(D)})",
+        f"shape {start.shape}",
+    )
     found = optimise(start, D, goal, steps, tolerance)
     w = np.full(len(start), 1 / len(start))
     variables = {
         "x": (("particle", "coord"), found.x, {"long_name": "tokens"}),
         "w": (("particle",), w, {"long_name": "weights"}),
         "energies": (("evaluation",), found.energies, {"long_name": "energy of each evaluation"}),
-        "seconds": (("evaluation",), found.seconds, {"long_name": "wall-clock time of each evaluation", "units": "s"}),
-        "energy": ((), float(w @ potential(found.x, found.x, w, D)), {"long_name": "energy (burger)"}),
+        "seconds": (
+            ("evaluation",),
+            found.seconds,
+            {"long_name": "wall-clock time of each evaluation", "units": "s"},
+        ),
+        "energy": (
+            (),
+            float(w @ potential(found.x, found.x, w, D)),
+            {"long_name": "energy (burger)"},
+        ),
         "residual": ((), found.residual, {"long_name": "size of the gradient"}),
         "gap": ((), optimality_gap(found.x, D, goal), {"long_name": "optimality gap"}),
     }
-    options = {"D": D, "n": len(start), "goal": goal, "seed": seed, "steps": steps, "tolerance": tolerance}
+    options = {
+        "D": D,
+        "n": len(start),
+        "goal": goal,
+        "seed": seed,
+        "steps": steps,
+        "tolerance": tolerance,
+    }
     return xr.Dataset(variables, attrs=_attrs("optimal_tokens", options))
 
 
@@ -67,37 +90,59 @@ def optimal_density(
     steps: int = 5000,
     tolerance: float = 1e-12,
 ) -> xr.Dataset:
-    """A density of least or greatest energy on a grid of the circle or of S^2, by accelerated mirror descent.
+    """A density of least or greatest energy on a grid of the circle or of S^2, by accelerated
+    mirror descent.
 
         log rho <- log rho -+ step V_rho + constant,   V_rho(x) = int e^{<x, D y>} drho(y)
 
-    (exponentiated gradient), with steps that are as long as the energy allows and momentum in log rho. It stops when the gap
-    over the nodes is below the tolerance. Where D >= 0 the least energy is found for certain, and `gap` bounds what is missing.
+    (exponentiated gradient), with steps that are as long as the energy allows and momentum in log
+    rho. It stops when the gap over the nodes is below the tolerance. Where D >= 0 the least energy
+    is found for certain, and `gap` bounds what is missing.
 
-    Returns `density` (theta) or (latitude, longitude) with respect to arc length or area, `weight` (mass is sum density
-    weight), `nodes`, `energy`, `gap` over the whole sphere, and the `energies` on the way. Source: arXiv 2501.03096.
+    Returns `density` (theta) or (latitude, longitude) with respect to arc length or area, `weight`
+    (mass is sum density weight), `nodes`, `energy`, `gap` over the whole sphere, and the `energies`
+    on the way. Source: arXiv 2501.03096.
 
     >>> found = optimal_density(np.eye(2), points=64)
     >>> round(float(found.energy), 8)  # the uniform measure: I_0(1)
     1.26606588
     """
     D = symmetric(D)
-    require(len(D) in (2, 3), "D", "2 by 2 (the circle) or 3 by 3 (S^2)", f"{len(D)} by {len(D)}", "use optimal_tokens")
+    require(
+        len(D) in (2, 3),
+        "D",
+        "2 by 2 (the circle) or 3 by 3 (S^2)",
+        f"{len(D)} by {len(D)}",
+        "use optimal_tokens",
+    )
     dims, coords, x, g = _circle(points or 512) if len(D) == 2 else _sphere(points or 32)
-    tilt = np.random.default_rng(seed).normal(size=len(D)) * (0.0 if goal is Goal.MINIMISE else 0.1)  # off the saddle
+    tilt = np.random.default_rng(seed).normal(size=len(D)) * (
+        0.0 if goal is Goal.MINIMISE else 0.1
+    )  # off the saddle
     rho, energies = descend(x, g / g.sum(), D, goal, x @ tilt, steps, tolerance)
     shape = tuple(len(values) for values in coords.values())
     surface = 2 * np.pi if len(D) == 2 else 4 * np.pi
     w = rho * g / g.sum()
     variables = {
         "density": (dims, (rho / surface).reshape(shape), {"long_name": "density"}),
-        "weight": (dims, (g * surface / g.sum()).reshape(shape), {"long_name": "quadrature weights"}),
+        "weight": (
+            dims,
+            (g * surface / g.sum()).reshape(shape),
+            {"long_name": "quadrature weights"},
+        ),
         "nodes": ((*dims, "coord"), x.reshape(*shape, -1), {"long_name": "nodes"}),
         "energies": (("evaluation",), energies, {"long_name": "energy of each step"}),
         "energy": ((), float(w @ potential(x, x, w, D)), {"long_name": "energy (burger)"}),
         "gap": ((), optimality_gap(x, D, goal, w), {"long_name": "optimality gap"}),
     }
-    options = {"D": D, "goal": goal, "points": points, "seed": seed, "steps": steps, "tolerance": tolerance}
+    options = {
+        "D": D,
+        "goal": goal,
+        "points": points,
+        "seed": seed,
+        "steps": steps,
+        "tolerance": tolerance,
+    }
     return xr.Dataset(variables, coords, _attrs("optimal_density", options))
 
 
@@ -108,11 +153,18 @@ def _attrs(verb: str, options: dict) -> dict[str, str]:
 
 def _circle(points: int):
     theta = 2 * np.pi * np.arange(points) / points
-    return ("theta",), {"theta": theta}, np.stack([np.cos(theta), np.sin(theta)], axis=1), np.ones(points)
+    return (
+        ("theta",),
+        {"theta": theta},
+        np.stack([np.cos(theta), np.sin(theta)], axis=1),
+        np.ones(points),
+    )
 
 
 def _sphere(points: int):
-    """Gauss nodes in the height, twice as many equidistant longitudes: exact for polynomials of degree below 2 points."""
+    """Gauss nodes in the height, twice as many equidistant longitudes: exact for polynomials of
+    degree below 2 points.
+    """
     u, g = roots_legendre(points)
     longitude = np.pi * np.arange(2 * points) / points
     c = np.sqrt(1 - u**2)

@@ -8,9 +8,11 @@ from tokenflock.meanfield.grids import Grid, Numbers
 
 
 class PoissonKernel(Density):
-    """The Poisson kernel: density ~ (1 - r^2) / (1 - 2 r cos(angle) + r^2)^{d/2}, whose mode k has the size r^k.
+    """The Poisson kernel: density ~ (1 - r^2) / (1 - 2 r cos(angle) + r^2)^{d/2}, whose mode k has
+    the size r^k.
 
-    On the circle and at beta = 0 it stays a Poisson kernel, with the r of `theory.poisson_order` (Ott and Antonsen, 2008).
+    On the circle and at beta = 0 it stays a Poisson kernel, with the r of `theory.poisson_order`
+    (Ott and Antonsen, 2008).
 
     >>> from tokenflock.meanfield import grid
     >>> float(PoissonKernel(r=0.5).on(grid(2, 128)).max().round(10))  # (1 + r) / (1 - r)

@@ -2,8 +2,9 @@
 
     E(mu) = int int e^{<x, D y>} dmu dmu,   V_mu(x) = int e^{<x, D y>} dmu(y),   E = int V_mu dmu
 
-The same energy as that of `dynamics.Burger`, whose flow it is (a test holds them together). Optimisers call it thousands of
-times on arrays of one size, where compiling would cost more than it gains. Source: arXiv 2501.03096.
+The same energy as that of `dynamics.Burger`, whose flow it is (a test holds them together).
+Optimisers call it thousands of times on arrays of one size, where compiling would cost more than it
+gains. Source: arXiv 2501.03096.
 """
 
 from __future__ import annotations
@@ -33,8 +34,20 @@ class Goal(enum.Enum):
 def symmetric(D) -> Numbers:
     """D as an array, or an error."""
     D = np.asarray(D, dtype=np.float64)
-    fits = D.ndim == 2 and D.shape[0] == D.shape[1] and len(D) >= 2 and bool(np.isfinite(D).all()) and np.allclose(D, D.T)
-    require(fits, "D", "a symmetric matrix (d, d)", f"an array of shape {D.shape}", "write e.g. D=np.diag([1.0, 0.25])")
+    fits = (
+        D.ndim == 2
+        and D.shape[0] == D.shape[1]
+        and len(D) >= 2
+        and bool(np.isfinite(D).all())
+        and np.allclose(D, D.T)
+    )
+    require(
+        fits,
+        "D",
+        "a symmetric matrix (d, d)",
+        f"an array of shape {D.shape}",
+        "write e.g. D=np.diag([1.0, 0.25])",
+    )
     return D
 
 
@@ -48,7 +61,9 @@ def potential(q: Numbers, x: Numbers, w: Numbers, D: Numbers) -> Numbers:
 
 
 def energy_and_gradient(x: Numbers, D: Numbers) -> tuple[float, Numbers]:
-    """E of equal tokens x (n, d), and n times its Riemannian gradient: 2 P_{x_i} ( (1/n) sum_j e^{<x_i, D x_j>} D x_j )."""
+    """E of equal tokens x (n, d), and n times its Riemannian gradient: 2 P_{x_i} ( (1/n) sum_j
+    e^{<x_i, D x_j>} D x_j ).
+    """
     n = len(x)
     turned = x @ D
     K = np.exp(turned @ x.T)

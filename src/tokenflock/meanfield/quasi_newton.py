@@ -24,9 +24,10 @@ class Optimum(NamedTuple):
 def optimise(x: Numbers, D: Numbers, goal: Goal, steps: int, tolerance: float) -> Optimum:
     """A local optimum of the energy of equal tokens, starting at x.
 
-    L-BFGS runs in free coordinates y with x = y/|y|, in which the energy is constant along rays: the gradient is tangent, |y|
-    only grows, and the sphere needs no constraint. It stops where the energy no longer changes in rounding; gradients are still
-    exact there, and steps that use nothing else go on.
+    L-BFGS runs in free coordinates y with x = y/|y|, in which the energy is constant along rays:
+    the gradient is tangent, |y| only grows, and the sphere needs no constraint. It stops where the
+    energy no longer changes in rounding; gradients are still exact there, and steps that use
+    nothing else go on.
     """
     energies: list[float] = []
     seconds: list[float] = []
@@ -40,7 +41,13 @@ def optimise(x: Numbers, D: Numbers, goal: Goal, steps: int, tolerance: float) -
         seconds.append(perf_counter() - began)
         return goal.sign * len(x) * E, goal.sign * (G / size).ravel()
 
-    limits = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": 0.0, "gtol": tolerance}
+    limits = {
+        "maxiter": steps,
+        "maxfun": 2 * steps,
+        "maxcor": MEMORY,
+        "ftol": 0.0,
+        "gtol": tolerance,
+    }
     found = minimize(function, x.ravel(), jac=True, method="L-BFGS-B", options=limits)
     x, residual = _last_digits(on_sphere(found.x.reshape(x.shape)), D, goal, tolerance)
     return Optimum(x, residual, np.asarray(energies), np.asarray(seconds))

@@ -11,9 +11,11 @@ from tokenflock.meanfield.grids import Grid, Numbers
 
 
 class Ripple(Density):
-    """Uniform plus one mode: density ~ 1 + amplitude cos(k (theta - mean)), on S^(d-1) the Gegenbauer polynomial of degree k.
+    """Uniform plus one mode: density ~ 1 + amplitude cos(k (theta - mean)), on S^(d-1) the
+    Gegenbauer polynomial of degree k.
 
-    The polynomial is 1 at the pole, so |amplitude| <= 1 is a density. What such a start does is `theory.growth_rate`.
+    The polynomial is 1 at the pole, so |amplitude| <= 1 is a density. What such a start does is
+    `theory.growth_rate`.
 
     >>> from tokenflock.meanfield import grid
     >>> float(Ripple(k=2, amplitude=0.5).on(grid(2, 64)).max())
@@ -33,5 +35,9 @@ class Ripple(Density):
 
     def relative(self, grid: Grid) -> Numbers:
         u, half = grid.height(self.mean), grid.d / 2 - 1
-        mode = eval_chebyt(self.k, u) if grid.d == 2 else eval_gegenbauer(self.k, half, u) / eval_gegenbauer(self.k, half, 1.0)
+        mode = (
+            eval_chebyt(self.k, u)
+            if grid.d == 2
+            else eval_gegenbauer(self.k, half, u) / eval_gegenbauer(self.k, half, 1.0)
+        )
         return 1 + self.amplitude * np.asarray(mode)

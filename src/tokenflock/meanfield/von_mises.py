@@ -10,7 +10,8 @@ from tokenflock.meanfield.grids import Grid, Numbers
 
 
 class VonMises(Density):
-    """The von Mises density on the circle, von Mises-Fisher on S^(d-1): density ~ e^{kappa cos(angle to the axis)}.
+    """The von Mises density on the circle, von Mises-Fisher on S^(d-1): density ~ e^{kappa
+    cos(angle to the axis)}.
 
     >>> from tokenflock.meanfield import grid
     >>> int(np.argmax(VonMises(kappa=3.0, mean=np.pi).on(grid(2, 64))))

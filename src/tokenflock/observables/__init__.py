@@ -1,8 +1,11 @@
-"""What can be measured on tokens, one file each: `from tokenflock.observables import PairDensity`."""
+"""Measurements on tokens, one file each: `from tokenflock.observables import PairDensity`."""
 
 from tokenflock.catalogue import lazy
 
 __getattr__, __dir__, __all__ = lazy(
     "observables",
-    {"Observable": "tokenflock.observables.observable", "Convention": "tokenflock.observables.energy"},
+    {
+        "Observable": "tokenflock.observables.observable",
+        "Convention": "tokenflock.observables.energy",
+    },
 )

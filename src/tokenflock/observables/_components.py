@@ -12,14 +12,15 @@ from jaxtyping import Array, Bool, Int
 from tokenflock.observables.observable import CosineObservable, cosines
 from tokenflock.shapes import Rows, Tokens, Weights
 
-FEW = 128  # tokens, up to which products of whole matrices are as quick as anything, and run on any chip
+# tokens, up to which products of whole matrices are as quick as anything, and run on any chip
+FEW = 128
 
 
 class ByClusters(CosineObservable):
     """What is told by clusters: connected components of the graph of close pairs.
 
-    Two tokens are joined if their cosine is at least 1 - delta, or if they are within `radius` where that is given. The
-    partition does not depend on the order of tokens.
+    Two tokens are joined if their cosine is at least 1 - delta, or if they are within `radius`
+    where that is given. The partition does not depend on the order of tokens.
     """
 
     delta: float = 1e-3
@@ -35,14 +36,16 @@ class ByClusters(CosineObservable):
         if self.radius is None:
             return self.of_cosines(cosines(x), w)
         square = jnp.sum(x * x, axis=-1)
-        return self.of_labels(components(counted(square[:, None] + square - 2 * (x @ x.T) <= self.radius**2, w)))
+        return self.of_labels(
+            components(counted(square[:, None] + square - 2 * (x @ x.T) <= self.radius**2, w))
+        )
 
     def of_cosines(self, G: Rows, w: Weights) -> Array:
         return self.of_labels(components(counted(1 - self.delta <= G, w)))
 
     @abstractmethod
     def of_labels(self, labels: Int[Array, " n"]) -> Array:
-        """The value for the first index of each token's cluster, -1 for tokens that do not count."""
+        """The value for the first index of each token's cluster, -1 where none counts."""
 
 
 def counted(close: Bool[Array, "n n"], w: Weights) -> Bool[Array, "n n"]:
@@ -52,12 +55,17 @@ def counted(close: Bool[Array, "n n"], w: Weights) -> Bool[Array, "n n"]:
 
 
 def components(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
-    """For each token the first index of its connected component; -1 for tokens that are not near themselves."""
+    """For each token the first index of its connected component.
+
+    -1 for tokens that are not near themselves.
+    """
     return by_squaring(near) if near.shape[0] <= FEW else by_hooking(near)
 
 
 def by_squaring(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
-    """The reachability matrix is squared until it holds paths of any length: matrix products and little else."""
+    """The reachability matrix is squared until it holds paths of any length: matrix products and
+    little else.
+    """
     n = near.shape[0]
     reach = near.astype(jnp.float32)
     for _ in range(math.ceil(math.log2(max(n, 2)))):
@@ -68,14 +76,20 @@ def by_squaring(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
 
 
 def by_hooking(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
-    """Each tree of tokens hooks onto the least tree it touches, and is flattened, until nothing moves: O(n^2) a round."""
+    """Each tree of tokens hooks onto the least tree it touches, and is flattened, until nothing
+    moves: O(n^2) a round.
+    """
     n = near.shape[0]
     order = jnp.arange(n)
 
     def hook(state):
         root, _ = state
-        touched = jnp.min(jnp.where(near, root, n), axis=1)  # the least root among those of a token's neighbours
-        new = root.at[root].min(touched)  # only roots move: to the least that any token of their tree touches
+        touched = jnp.min(
+            jnp.where(near, root, n), axis=1
+        )  # the least root among those of a token's neighbours
+        new = root.at[root].min(
+            touched
+        )  # only roots move: to the least that any token of their tree touches
         for _ in range(math.ceil(math.log2(n))):
             new = new[new]
         return new, jnp.any(new != root)

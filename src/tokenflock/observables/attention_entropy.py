@@ -14,7 +14,8 @@ from tokenflock.shapes import Tokens, Weights
 
 
 class AttentionEntropy(Observable):
-    """Entropy of each row of the attention matrix, in nats: 0 for one favourite, log n for equal attention.
+    """Entropy of each row of the attention matrix, in nats: 0 for one favourite, log n for equal
+    attention.
 
     Rows that do not sum to one (USA) are normalised first.
     """

@@ -12,7 +12,9 @@ from tokenflock.shapes import Rows, Tokens, Weights
 
 
 class AttentionMatrix(Observable):
-    """The attention matrix A_ij of the dynamics: how much token i listens to token j (at time `t`, if it depends on time)."""
+    """The attention matrix A_ij of the dynamics: how much token i listens to token j (at time `t`,
+    if it depends on time).
+    """
 
     dims: ClassVar[tuple[str, ...]] = ("particle", "other")
 

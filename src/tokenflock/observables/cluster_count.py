@@ -11,7 +11,8 @@ from tokenflock.shapes import Array
 class ClusterCount(ByClusters):
     """Number of clusters: connected components of the graph of close pairs.
 
-    Two tokens are joined if their cosine is at least 1 - delta, or if they are within `radius` where that is given.
+    Two tokens are joined if their cosine is at least 1 - delta, or if they are within `radius`
+    where that is given.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])

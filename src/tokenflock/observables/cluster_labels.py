@@ -9,10 +9,11 @@ from tokenflock.shapes import Array
 
 
 class ClusterLabels(ByClusters):
-    """The cluster of each token: the least index in its connected component, -1 for tokens of weight zero.
+    """The cluster of each token: the least index in its connected component, -1 for tokens of
+    weight zero.
 
-    Two tokens are joined if their cosine is at least 1 - delta, or if they are within `radius` where that is given. The
-    partition does not depend on the order of tokens.
+    Two tokens are joined if their cosine is at least 1 - delta, or if they are within `radius`
+    where that is given. The partition does not depend on the order of tokens.
     """
 
     dims: ClassVar[tuple[str, ...]] = ("particle",)

@@ -33,5 +33,7 @@ class ConeMargin(Observable):
         )
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
-        height = x[:, -1] if self.axis is None else x @ (self.axis / jnp.sqrt(jnp.sum(self.axis**2)))
+        height = (
+            x[:, -1] if self.axis is None else x @ (self.axis / jnp.sqrt(jnp.sum(self.axis**2)))
+        )
         return jnp.min(jnp.where(w > 0, height, jnp.inf))

@@ -11,7 +11,8 @@ from tokenflock.shapes import Scalar, Tokens, Weights
 class ConsensusDistance(Observable):
     """Largest distance |x_i - x_j| between two tokens: 0 at consensus.
 
-    Taken from differences, so it is accurate far below the 1e-8 at which 1 - <x_i, x_j> loses its digits.
+    Taken from differences, so it is accurate far below the 1e-8 at which 1 - <x_i, x_j> loses its
+    digits.
     """
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:

@@ -15,7 +15,9 @@ from tokenflock.spaces.sphere import normalise
 
 
 class EffectiveRank(Observable):
-    """Exponential of the entropy of the eigenvalues of sum_i w_i x_i x_i^T: 1 at consensus, d for uniform tokens."""
+    """Exponential of the entropy of the eigenvalues of sum_i w_i x_i x_i^T: 1 at consensus, d for
+    uniform tokens.
+    """
 
     on_chip: ClassVar[bool] = False  # no eigenvalues there
 
@@ -23,7 +25,9 @@ class EffectiveRank(Observable):
         return _perplexity(jnp.linalg.eigvalsh(_gram(x, w)))
 
     def on_host(self, x: Array, w: Array) -> Array:
-        """Many frames at once: LAPACK gives eigenvalues without vectors, XLA only with them, four times as slowly."""
+        """Many frames at once: LAPACK gives eigenvalues without vectors, XLA only with them, four
+        times as slowly.
+        """
         gram = np.asarray(jax.jit(_gram)(x, w))
         lost = ~np.isfinite(gram).all(axis=(1, 2), keepdims=True)
         found = jax.jit(_perplexity)(np.linalg.eigvalsh(np.where(lost, 0, gram)))

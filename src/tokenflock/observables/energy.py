@@ -14,7 +14,8 @@ from tokenflock.shapes import Array, Scalar, Tokens, Weights
 
 
 class Convention(enum.Enum):
-    """Names for the energies of the papers: all are a factor times M = sum_ij w_i w_j e^{beta <x_i, D x_j>}.
+    """Names for the energies of the papers: all are a factor times M = sum_ij w_i w_j e^{beta <x_i,
+    D x_j>}.
 
     Their values at consensus (D = I) are in brackets.
     """
@@ -41,7 +42,10 @@ class Convention(enum.Enum):
 
     @property
     def halves(self) -> bool:
-        """Whether it has the factor 1/(2 beta); at beta = 0 its limit without the constant 1/(2 beta) is meant."""
+        """Whether it has the factor 1/(2 beta).
+
+        At beta = 0 its limit without the constant 1/(2 beta) is meant.
+        """
         return self.value in ("paper", "sum", "metastable")
 
     def sign(self, beta: Scalar) -> Scalar:
@@ -52,11 +56,12 @@ class Convention(enum.Enum):
 
 
 class Energy(Observable):
-    """Interaction energy, a factor times sum_ij w_i w_j e^{beta <x_i, D x_j>}, in a named convention.
+    """Interaction energy, a factor times sum_ij w_i w_j e^{beta <x_i, D x_j>}, in a named
+    convention.
 
-    `paper` is E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>}, (3.5) of arXiv 2312.10794; `staircase` is 1 at
-    consensus. The sum is taken in the log domain; with `log`, so is the result, and no beta overflows. beta and D come from
-    the dynamics unless given.
+    `paper` is E_beta = (1/2 beta) sum_ij w_i w_j e^{beta <x_i, x_j>}, (3.5) of arXiv 2312.10794;
+    `staircase` is 1 at consensus. The sum is taken in the log domain; with `log`, so is the result,
+    and no beta overflows. beta and D come from the dynamics unless given.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([[1.0, 0.0], [1.0, 0.0]])
@@ -92,7 +97,9 @@ class Energy(Observable):
         D = self.D if self.D is not None else getattr(base, "D", None)
         beta = getattr(base, "beta", 1.0 if D is not None else None)
         if beta is None:
-            raise UserError(f"Energy needs a beta: {type(dynamics).__name__} has none; write Energy(beta=...)")
+            raise UserError(
+                f"Energy needs a beta: {type(dynamics).__name__} has none; write Energy(beta=...)"
+            )
         return Energy(beta, self.convention, self.log, D)
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
@@ -100,8 +107,12 @@ class Energy(Observable):
         G = x @ x.T if self.D is None else x @ self.D @ x.T
         flat = (beta == 0) & self.convention.halves
         safe = jnp.where(flat, 1, beta)
-        logs = self.convention.log_factor(safe, w) + log_sum_exp(log_sum_exp(safe * G, w)[None], w)[0]
-        limit = jnp.sum(0.5 * jnp.outer(w, w) * G) * (jnp.sum(w > 0) ** 2 if self.convention is Convention.SUM else 1)
+        logs = (
+            self.convention.log_factor(safe, w) + log_sum_exp(log_sum_exp(safe * G, w)[None], w)[0]
+        )
+        limit = jnp.sum(0.5 * jnp.outer(w, w) * G) * (
+            jnp.sum(w > 0) ** 2 if self.convention is Convention.SUM else 1
+        )
         if self.log:
             return jnp.where(flat, jnp.log(jnp.abs(limit)), logs)
         return jnp.where(flat, limit, self.convention.sign(safe) * jnp.exp(logs))

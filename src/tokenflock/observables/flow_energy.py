@@ -9,14 +9,17 @@ from tokenflock.shapes import Scalar, Tokens, Weights
 
 
 class FlowEnergy(Observable):
-    """The energy of the law that ran, in its own convention: E_beta of SA and USA, the transport cost of Sinkhorn, ...
+    """The energy of the law that ran, in its own convention: E_beta of SA and USA, the transport
+    cost of Sinkhorn, ...
 
-    Under `Fast` it costs n and not n^2, as the velocity does. Source: (3.5) of arXiv 2312.10794 for SA and USA.
+    Under `Fast` it costs n and not n^2, as the velocity does. Source: (3.5) of arXiv 2312.10794 for
+    SA and USA.
 
     >>> import jax.numpy as jnp
     >>> from tokenflock.dynamics import Fast, SelfAttention
     >>> law = Fast(SelfAttention(beta=1.0))
-    >>> round(float(FlowEnergy(law).measure(jnp.array([[1.0, 0.0], [1.0, 0.0]]), jnp.full(2, 0.5))), 4)  # e/2
+    >>> x, w = jnp.array([[1.0, 0.0], [1.0, 0.0]]), jnp.full(2, 0.5)
+    >>> round(float(FlowEnergy(law).measure(x, w)), 4)  # e/2
     1.3591
     """
 
@@ -33,5 +36,11 @@ class FlowEnergy(Observable):
     def measure(self, x: Tokens, w: Weights) -> Scalar:
         flow = needed(self.dynamics, self, "dynamics")
         fits = isinstance(flow, GradientFlow)
-        require(fits, "FlowEnergy.dynamics", "a gradient flow", type(flow).__name__, "e.g. SelfAttention")
+        require(
+            fits,
+            "FlowEnergy.dynamics",
+            "a gradient flow",
+            type(flow).__name__,
+            "e.g. SelfAttention",
+        )
         return flow.energy(x, w)

@@ -13,10 +13,11 @@ from tokenflock.shapes import Array, Rows, Weights
 
 
 class Histogram(CosineObservable):
-    """Distribution of cosines over pairs i != j, as the share of pairs in each of `bins` equal bins of [-1, 1].
+    """Distribution of cosines over pairs i != j, as the share of pairs in each of `bins` equal bins
+    of [-1, 1].
 
-    Pairs count by the product of their weights. The diagonal i = j is left out, as the captions of the papers say; with
-    `diagonal` it is kept, as their published code does.
+    Pairs count by the product of their weights. The diagonal i = j is left out, as the captions of
+    the papers say; with `diagonal` it is kept, as their published code does.
     """
 
     dims: ClassVar[tuple[str, ...]] = ("bin",)

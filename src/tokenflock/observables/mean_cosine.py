@@ -9,7 +9,10 @@ from tokenflock.shapes import Rows, Scalar, Weights
 
 
 class MeanCosine(CosineObservable):
-    """Mean of <x_i, x_j> over pairs i != j, each pair by the product of its weights; 1 for a single token."""
+    """Mean of <x_i, x_j> over pairs i != j, each pair by the product of its weights.
+
+    1 for a single token.
+    """
 
     def of_cosines(self, G: Rows, w: Weights) -> Scalar:
         pairs = counted_pairs(w)

@@ -9,7 +9,8 @@ from tokenflock.shapes import Rows, Scalar, Weights
 
 
 class MinimumCosine(CosineObservable):
-    """Least inner product of two tokens: tokens are alpha-clustered when it exceeds alpha; 1 for a single token.
+    """Least inner product of two tokens: tokens are alpha-clustered when it exceeds alpha; 1 for a
+    single token.
 
     Source: Definition in section 4 of arXiv 2312.10794.
     """

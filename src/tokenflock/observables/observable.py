@@ -18,8 +18,8 @@ from tokenflock.spaces.sphere import normalise
 class Observable(Frozen):
     """Something measured on tokens x with weights w, whose axes are named by `dims`.
 
-    `particle` and `other` stand for tokens, so the same observable works on a simulation and on a model. Tokens of weight
-    zero never count.
+    `particle` and `other` stand for tokens, so the same observable works on a simulation and on a
+    model. Tokens of weight zero never count.
     """
 
     dims: ClassVar[tuple[str, ...]] = ()
@@ -44,7 +44,9 @@ class Observable(Frozen):
         return self.name.replace("_", " ")
 
     def on_host(self, x: Array, w: Array) -> Array | None:
-        """The values of frames (frame, particle, coord), where a CPU knows a quicker way than `measure`; else None."""
+        """The values of frames (frame, particle, coord), where a CPU knows a quicker way than
+        `measure`; else None.
+        """
         return None
 
     def bind(self, dynamics: Dynamics) -> Observable:
@@ -53,11 +55,17 @@ class Observable(Frozen):
 
     @property
     def rests_within(self) -> float | None:
-        """The delta such that its value is final once all cosines are at least 1 - delta for ever; None if there is none."""
+        """The delta such that its value is final once all cosines are at least 1 - delta for ever.
+
+        None if there is none.
+        """
         return None
 
     def at_rest(self, value: Array) -> Array | None:
-        """Whether a value alone shows that all cosines are within `rests_within` of one; None if it cannot show that."""
+        """Whether a value alone shows that all cosines are within `rests_within` of one.
+
+        None if it cannot show that.
+        """
         return None
 
     def coords(self) -> dict[str, Any]:
@@ -66,7 +74,10 @@ class Observable(Frozen):
 
 
 class CosineObservable(Observable):
-    """An observable of the cosines between tokens alone. On the sphere an engine has them already: they are x x^T."""
+    """An observable of the cosines between tokens alone.
+
+    On the sphere an engine has them already: they are x x^T.
+    """
 
     @property
     def by_cosines(self) -> bool:
@@ -88,7 +99,9 @@ def reads_cosines(observable: Observable) -> bool:
 
 def on_sphere(observable: Observable, x: Tokens, w: Weights) -> Array:
     """The value for tokens that are unit vectors already."""
-    return observable.of_cosines(x @ x.T, w) if reads_cosines(observable) else observable.measure(x, w)
+    return (
+        observable.of_cosines(x @ x.T, w) if reads_cosines(observable) else observable.measure(x, w)
+    )
 
 
 def cosines(x: Tokens) -> Rows:
@@ -98,7 +111,7 @@ def cosines(x: Tokens) -> Rows:
 
 
 def counted_pairs(w: Weights) -> Rows:
-    """w_i w_j for i != j, zero on the diagonal, scaled to sum to one (all zero for a single token)."""
+    """w_i w_j for i != j, zero on the diagonal, scaled to sum to one (zero for a single token)."""
     pairs = jnp.outer(w, w) * (1 - jnp.eye(w.shape[0], dtype=w.dtype))
     total = jnp.sum(pairs)
     return pairs / jnp.where(total > 0, total, 1)
@@ -113,5 +126,8 @@ def needed(value: Any, observable: Observable, field: str) -> Any:
     """The value, or an error that says how to give it."""
     if value is None:
         name = type(observable).__name__
-        raise UserError(f"{name} needs {field}; write {name}({field}=...), or pass it to simulate(observe=[...])")
+        raise UserError(
+            f"{name} needs {field}; write {name}({field}=...), or pass it to"
+            " simulate(observe=[...])"
+        )
     return value

@@ -10,7 +10,8 @@ from tokenflock.spaces.sphere import normalise
 
 
 class OrderParameter(Observable):
-    """Kuramoto's order parameter r = |sum_i w_i x_i| of the directions: 1 at consensus, 0 for uniform tokens.
+    """Kuramoto's order parameter r = |sum_i w_i x_i| of the directions: 1 at consensus, 0 for
+    uniform tokens.
 
     >>> import jax.numpy as jnp
     >>> float(OrderParameter().measure(jnp.array([[1.0, 0.0], [-1.0, 0.0]]), jnp.full(2, 0.5)))

@@ -11,9 +11,11 @@ from tokenflock.shapes import Array, Rows, Scalar, Weights
 
 
 class PairDensity(CosineObservable):
-    """Share of pairs i != j with <x_i, x_j> >= 1 - delta: the quantity p_delta of the phase diagrams.
+    """Share of pairs i != j with <x_i, x_j> >= 1 - delta: the quantity p_delta of the phase
+    diagrams.
 
-    Source: section 6.3 and Figure 3 of arXiv 2312.10794, with delta = 1e-3. A single token counts as one cluster: 1.
+    Source: section 6.3 and Figure 3 of arXiv 2312.10794, with delta = 1e-3. A single token counts
+    as one cluster: 1.
 
     >>> import jax.numpy as jnp
     >>> x = jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
@@ -26,7 +28,9 @@ class PairDensity(CosineObservable):
 
     def __check_init__(self) -> None:
         if concrete(self.delta):
-            require(0 < self.delta < 2, "delta", "between 0 and 2", self.delta, "write e.g. delta=1e-3")
+            require(
+                0 < self.delta < 2, "delta", "between 0 and 2", self.delta, "write e.g. delta=1e-3"
+            )
 
     @property
     def rests_within(self) -> float | None:

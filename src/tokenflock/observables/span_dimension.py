@@ -13,7 +13,8 @@ from tokenflock.shapes import Array, Tokens, Weights
 
 
 class SpanDimension(Observable):
-    """Dimension of the span of the tokens: how many eigenvalues of their Gram matrix exceed `threshold`.
+    """Dimension of the span of the tokens: how many eigenvalues of their Gram matrix exceed
+    `threshold`.
 
     Source: option --plotdim of the code of arXiv 2312.10794, threshold 1e-3.
     """

@@ -1,10 +1,12 @@
-"""Papers as running code: one folder for each paper, one file for each figure or group of statements.
+"""Papers as running code: one folder for each paper, one file for each figure or group of
+statements.
 
-A file of a paper (an item) has a docstring (a title, then how it is computed), the constant `SOURCE` (where in the paper), and
+A file of a paper (an item) has a docstring (a title, then how it is computed), the constant
+`SOURCE` (where in the paper), and
 
-    compute(scale) -> xarray.Dataset or DataTree    the numbers; its attrs["setting"] says the parameters
-    draw(data)     -> Figure or {name: Figure}      the pictures (left out where there is nothing to see)
-    claims(data)   -> list of Claim                 what the numbers say
+    compute(scale) -> xarray.Dataset or DataTree   the numbers; attrs["setting"] says the parameters
+    draw(data)     -> Figure or {name: Figure}     the pictures (left out where nothing is to see)
+    claims(data)   -> list of Claim                what the numbers say
 
 Because the file exists it is listed, run, drawn, and judged: `tokenflock reproduce --list`.
 """

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from tokenflock.catalogue import summary
 from tokenflock.errors import UserError
 
 _ROOT = Path(__file__).parent
@@ -18,7 +19,9 @@ _ROOT = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Paper:
-    """A folder: its name, and from its `__init__` the title (first line of the docstring) and the reference."""
+    """A folder: its name, and from its `__init__` the title (first line of the docstring) and the
+    reference.
+    """
 
     name: str  # perspective
     title: str
@@ -42,17 +45,23 @@ class Item:
         return f"{self.paper}/{self.stem.replace('_', '-')}"
 
     def load(self) -> ModuleType:
-        return importlib.import_module(f"tokenflock.papers.{self.paper.replace('-', '_')}.{self.stem}")
+        return importlib.import_module(
+            f"tokenflock.papers.{self.paper.replace('-', '_')}.{self.stem}"
+        )
 
 
 @cache
 def papers() -> tuple[Paper, ...]:
     """All papers, in alphabetical order."""
-    return tuple(_paper(folder) for folder in sorted(_ROOT.iterdir()) if (folder / "__init__.py").exists())
+    return tuple(
+        _paper(folder) for folder in sorted(_ROOT.iterdir()) if (folder / "__init__.py").exists()
+    )
 
 
 def find(names: list[str] | tuple[str, ...]) -> list[Item]:
-    """The items that names mean: `perspective` is all of that paper, `perspective/fig3` one item; no names mean all."""
+    """The items that names mean: `perspective` is all of that paper, `perspective/fig3` one item;
+    no names mean all.
+    """
     if not names:
         return [item for paper in papers() for item in paper.items]
     found = [item for name in names for item in _find(name.strip("/"))]
@@ -66,7 +75,10 @@ def _find(name: str) -> tuple[Item, ...]:
     if wanted in table:
         return table[wanted]
     near = get_close_matches(wanted, table, n=3, cutoff=0.4) or [paper.name for paper in papers()]
-    raise UserError(f"there is nothing called {name!r} to reproduce; try {', '.join(near)} (all: tokenflock reproduce --list)")
+    raise UserError(
+        f"there is nothing called {name!r} to reproduce; try {', '.join(near)} (all: tokenflock"
+        " reproduce --list)"
+    )
 
 
 def _paper(folder: Path) -> Paper:
@@ -74,12 +86,12 @@ def _paper(folder: Path) -> Paper:
     docstring, constants = _read(folder / "__init__.py")
     files = [path for path in folder.glob("*.py") if not path.stem.startswith("_")]
     items = sorted((_item(name, path) for path in files), key=lambda item: _place(item.source))
-    return Paper(name, docstring.partition("\n")[0].rstrip("."), constants.get("REFERENCE", ""), tuple(items))
+    return Paper(name, summary(docstring).rstrip("."), constants.get("REFERENCE", ""), tuple(items))
 
 
 def _item(paper: str, path: Path) -> Item:
     docstring, constants = _read(path)
-    title, _, how = docstring.partition("\n")
+    title, how = summary(docstring), docstring.partition("\n\n")[2]
     return Item(paper, path.stem, title.rstrip("."), how.strip(), constants["SOURCE"])
 
 
@@ -89,7 +101,9 @@ def _read(path: Path) -> tuple[str, dict[str, str]]:
     constants = {
         line.targets[0].id: line.value.value
         for line in tree.body
-        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name) and isinstance(line.value, ast.Constant)
+        if isinstance(line, ast.Assign)
+        and isinstance(line.targets[0], ast.Name)
+        and isinstance(line.value, ast.Constant)
     }
     return ast.get_docstring(tree) or "", constants
 

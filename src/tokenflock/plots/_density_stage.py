@@ -14,11 +14,17 @@ from tokenflock.plots.radials import RadialView
 from tokenflock.plots.styles import Theme
 from tokenflock.plots.surfaces import BallView
 
-_CLIMBS = ("free_energy", "energy", "order_parameter")  # what is drawn over time: the first that the result has
+_CLIMBS = (
+    "free_energy",
+    "energy",
+    "order_parameter",
+)  # what is drawn over time: the first that the result has
 
 
 class DensityStage:
-    """A measure, what it climbs over time, its density over time, and a marker that moves along them."""
+    """A measure, what it climbs over time, its density over time, and a marker that moves along
+    them.
+    """
 
     def __init__(
         self,
@@ -43,10 +49,15 @@ class DensityStage:
         self._head(theme)
         self._markers(above, below)
 
-    def _viewed(self, ax: Axes, azimuth: float | None, elevation: float | None) -> RadialView | BallView:
+    def _viewed(
+        self, ax: Axes, azimuth: float | None, elevation: float | None
+    ) -> RadialView | BallView:
         if self.tale.kind == "theta":
             return RadialView(ax, self.tale, self.theme)
-        camera = {"azimuth": 30.0 if azimuth is None else azimuth, "elevation": 25.0 if elevation is None else elevation}
+        camera = {
+            "azimuth": 30.0 if azimuth is None else azimuth,
+            "elevation": 25.0 if elevation is None else elevation,
+        }
         return BallView(ax, self.tale, self.theme, norm=colour_norm(self.tale), **camera)
 
     def _curves(self, above: Axes, below: Axes, log_time: bool) -> None:
@@ -60,10 +71,17 @@ class DensityStage:
         time_axis(below, self.tale, log_time)
 
     def _markers(self, above: Axes, below: Axes) -> None:
-        """A line through both panels and a dot on the curve; then all that stands still is drawn, once."""
+        """A line through both panels and a dot on the curve.
+
+        Then all that stands still is drawn, once.
+        """
         mark = self.theme.palette[1]
-        self.cursors = [ax.axvline(self.tale.times[0], color=mark, lw=1.1, zorder=3) for ax in (above, below)]
-        (self.dot,) = above.plot([], [], "o", ms=5, color=mark, mec=self.theme.paper, mew=0.7, zorder=4, clip_on=False)
+        self.cursors = [
+            ax.axvline(self.tale.times[0], color=mark, lw=1.1, zorder=3) for ax in (above, below)
+        ]
+        (self.dot,) = above.plot(
+            [], [], "o", ms=5, color=mark, mec=self.theme.paper, mew=0.7, zorder=4, clip_on=False
+        )
         self.moving = [*self.view.artists, *self.cursors, self.dot, self.clock]
         for artist in self.moving:
             artist.set_animated(True)
@@ -77,14 +95,18 @@ class DensityStage:
         remark = getattr(self.view, "remark", "")
         title = f"{self.tale.heading}, $d$ = {self.tale.d}" + (f"\n{remark}" if remark else "")
         self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
-        self.clock = self.figure.text(0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink)
+        self.clock = self.figure.text(
+            0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink
+        )
 
     def picture(self, number: int) -> np.ndarray:
         """One picture, (height, width, 4) bytes."""
         frame = int(self.frames[number])
         self.canvas.restore_region(self.empty)
         self.view.show(frame, self.spin * number / max(1, len(self.frames) - 1))
-        place = max(float(self.tale.times[frame]), self.cursors[0].axes.get_xlim()[0])  # a logarithmic axis has no zero
+        place = max(
+            float(self.tale.times[frame]), self.cursors[0].axes.get_xlim()[0]
+        )  # a logarithmic axis has no zero
         for cursor in self.cursors:
             cursor.set_xdata([place, place])
         self.dot.set_data([place], [self.values[frame]])

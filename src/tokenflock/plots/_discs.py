@@ -26,13 +26,22 @@ class Discs(NamedTuple):
     group: np.ndarray  # (m,), index of the colour
 
 
-def discs(tale: Story, frames: np.ndarray, groups: np.ndarray, delta: float = COINCIDE) -> list[Discs]:
-    """The discs of each frame. A chain of tokens that is wider than a disc stays a chain of tokens."""
+def discs(
+    tale: Story, frames: np.ndarray, groups: np.ndarray, delta: float = COINCIDE
+) -> list[Discs]:
+    """The discs of each frame.
+
+    A chain of tokens that is wider than a disc stays a chain of tokens.
+    """
     labels = tale.measured(ClusterLabels(delta), frames).values[:, tale.kept]
-    return [_joined(tale.x[frame], tale.w, row, groups, delta) for frame, row in zip(frames, labels)]
+    return [
+        _joined(tale.x[frame], tale.w, row, groups, delta) for frame, row in zip(frames, labels)
+    ]
 
 
-def _joined(x: np.ndarray, w: np.ndarray, labels: np.ndarray, groups: np.ndarray, delta: float) -> Discs:
+def _joined(
+    x: np.ndarray, w: np.ndarray, labels: np.ndarray, groups: np.ndarray, delta: float
+) -> Discs:
     _, place = np.unique(labels, return_inverse=True)
     centre = _means(x, w, place)
     near = np.einsum("nd,nd->n", x, centre[place]) >= 1 - 4 * delta
@@ -40,7 +49,9 @@ def _joined(x: np.ndarray, w: np.ndarray, labels: np.ndarray, groups: np.ndarray
     loose = np.isin(place, wide)
     place = np.where(loose, place.max() + 1 + np.arange(len(place)), place)
     _, first, place = np.unique(place, return_index=True, return_inverse=True)
-    return Discs(_means(x, w, place), np.bincount(place, weights=w), _heaviest(place, w, groups, len(first)))
+    return Discs(
+        _means(x, w, place), np.bincount(place, weights=w), _heaviest(place, w, groups, len(first))
+    )
 
 
 def _means(x: np.ndarray, w: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -59,10 +70,12 @@ def _heaviest(place: np.ndarray, w: np.ndarray, groups: np.ndarray, count: int) 
 
 
 def colour_groups(tale: Story, clusters_at: float | None = None) -> np.ndarray:
-    """The colour of each token, an index: that of its cluster at a time, the heaviest clusters first.
+    """The colour of each token, an index: that of its cluster at a time, the heaviest clusters
+    first.
 
-    Of a model the most frequent words have a colour each, unless a time is given. Else the time is the last one; where all
-    tokens are one by then, it is the end of the longest stage with a few clusters, so that the picture shows who met whom.
+    Of a model the most frequent words have a colour each, unless a time is given. Else the time is
+    the last one; where all tokens are one by then, it is the end of the longest stage with a few
+    clusters, so that the picture shows who met whom.
     """
     if clusters_at is None and tale.words is not None:
         return _ranked(tale.words, tale.w)
@@ -80,7 +93,10 @@ def colour_groups(tale: Story, clusters_at: float | None = None) -> np.ndarray:
 
 
 def _ranked(labels: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Clusters numbered by weight; those past the palette share its last, neutral colour; loose tokens have the first."""
+    """Clusters numbered by weight.
+
+    Those past the palette share its last, neutral colour; loose tokens have the first.
+    """
     _, place = np.unique(labels, return_inverse=True)
     if len(place) == place.max() + 1:
         return np.zeros(len(place), dtype=int)
@@ -96,7 +112,9 @@ def colours(theme: Theme, group: np.ndarray) -> np.ndarray:
 
 
 def areas(ax: Axes, w: np.ndarray, n: int) -> np.ndarray:
-    """Areas of discs in points^2: a floor, so that every token is seen, plus a share that grows with weight."""
+    """Areas of discs in points^2: a floor, so that every token is seen, plus a share that grows
+    with weight.
+    """
     extent = min(ax.get_position().bounds[2:] * ax.get_figure(root=True).get_size_inches()) * 72
     extent = _USUAL * (extent / _USUAL) ** 0.6  # small pictures have relatively large discs
     least = 0.022 * extent * min(1.0, (100 / n) ** 0.25)

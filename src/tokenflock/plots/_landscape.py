@@ -1,4 +1,6 @@
-"""The potential that the tokens make: beta^-1 log sum_j w_j e^{beta <q, x_j>} at points q of the sphere."""
+"""The potential that the tokens make: beta^-1 log sum_j w_j e^{beta <q, x_j>} at points q of the
+sphere.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,15 @@ def steepness(tale: Story) -> float:
     matrices = [name for name in ("Q", "K", "V") if getattr(law, name, None) is not None]
     if not isinstance(law, MeanField) or tale.beta is None or matrices:
         name = "this result" if law is None else type(law).__name__
-        raise UserError(f"landscape needs a mean-field dynamics with beta and no matrices, got {name}; write landscape=False")
+        raise UserError(
+            f"landscape needs a mean-field dynamics with beta and no matrices, got {name}; write"
+            " landscape=False"
+        )
     return float(tale.beta)
 
 
 def lowest(tale: Story, beta: float, axes: np.ndarray) -> float:
-    """The least potential of a run within the space of some axes (rows): the floor of its pictures."""
+    """The least potential of a run within the space of some axes (rows): the floor of pictures."""
     q = np.random.default_rng(0).normal(size=(400, len(axes)))
     q /= np.linalg.norm(q, axis=1, keepdims=True)
     frames = np.unique(np.linspace(0, tale.frames - 1, 16).round().astype(int))
@@ -30,8 +35,13 @@ def lowest(tale: Story, beta: float, axes: np.ndarray) -> float:
 
 
 def potential(q: np.ndarray, x: np.ndarray, w: np.ndarray, beta: float) -> np.ndarray:
-    """The potential of tokens x (n, d) at points q (..., d): between -1 and 1, and 1 at the place of a consensus."""
-    points, tokens = q.reshape(-1, q.shape[-1]).astype(np.float32), x.astype(np.float32)  # a colour needs no more digits
+    """The potential of tokens x (n, d) at points q (..., d): between -1 and 1, and 1 at the place
+    of a consensus.
+    """
+    points, tokens = (
+        q.reshape(-1, q.shape[-1]).astype(np.float32),
+        x.astype(np.float32),
+    )  # a colour needs no more digits
     logits = points @ tokens.T
     if beta == 0:
         return (logits @ w).reshape(q.shape[:-1])

@@ -1,4 +1,6 @@
-"""A measure as plots read it: a density at nodes, over time where there is time, and the words for both."""
+"""A measure as plots read it: a density at nodes, over time where there is time, and the words for
+both.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from tokenflock.plots._story import law_of, nearest, spoken, time_label
 
 LABEL = r"density $\rho$"
 UNIFORM = 1 / (2 * np.pi)  # the density of the uniform measure on the circle
-ANGLES = {0.0: "0", 0.5: r"$\pi/2$", 1.0: r"$\pi$", 1.5: r"$3\pi/2$", 2.0: r"$2\pi$"}  # in units of pi
+ANGLES = {
+    0.0: "0",
+    0.5: r"$\pi/2$",
+    1.0: r"$\pi$",
+    1.5: r"$3\pi/2$",
+    2.0: r"$2\pi$",
+}  # in units of pi
 NAMES = {"theta": r"angle $\theta$", "latitude": "angle to the axis"}
 _STEEP = 10.0  # times the uniform density: a peak beyond it asks for logarithmic colours
 _DECADES = 2.0  # that they show
@@ -29,7 +37,9 @@ class Spread:
     """Frames of a density on the circle (theta), on latitudes, or on S^2 (latitude, longitude)."""
 
     result: xr.Dataset
-    density: np.ndarray  # (frames, nodes) or (frames, latitudes, longitudes), with respect to arc length or area
+    density: (
+        np.ndarray
+    )  # (frames, nodes) or (frames, latitudes, longitudes), with respect to arc length or area
     kind: str  # theta or latitude: the name of the first angle
     angle: np.ndarray
     timed: bool  # whether the result has an axis of time
@@ -47,7 +57,13 @@ class Spread:
     @property
     def d(self) -> int:
         """Dimension of the space around the sphere."""
-        return 2 if self.kind == "theta" else 3 if self.density.ndim == 3 else int(self.recipe.get("d", 3))
+        return (
+            2
+            if self.kind == "theta"
+            else 3
+            if self.density.ndim == 3
+            else int(self.recipe.get("d", 3))
+        )
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
@@ -83,7 +99,11 @@ class Spread:
         """When it is, 't = 3.2'; nothing for a density that has no time."""
         if not self.timed:
             return ""
-        return f"$t$ = {self.times[frame]:.4g}" if decimals is None else f"$t$ = {self.times[frame]:.{decimals}f}"
+        return (
+            f"$t$ = {self.times[frame]:.4g}"
+            if decimals is None
+            else f"$t$ = {self.times[frame]:.{decimals}f}"
+        )
 
     def title(self, frame: int) -> str:
         return "\n".join(filter(None, [self.heading, self.moment(frame)]))
@@ -91,17 +111,34 @@ class Spread:
     @property
     def decimals(self) -> int:
         """How many decimals tell neighbouring frames apart, so that a clock keeps its width."""
-        return next((count for count in range(3) if np.allclose(self.times, np.round(self.times, count), rtol=0, atol=1e-6)), 3)
+        return next(
+            (
+                count
+                for count in range(3)
+                if np.allclose(self.times, np.round(self.times, count), rtol=0, atol=1e-6)
+            ),
+            3,
+        )
 
     def ring(self, frame: int) -> tuple[np.ndarray, np.ndarray]:
-        """(angle, density) of one frame on the circle, closed: the first node comes again at its end."""
-        return np.append(self.angle, self.angle[0] + 2 * np.pi), np.append(self.density[frame], self.density[frame][0])
+        """(angle, density) of one frame on the circle, closed: the first node comes again at its
+        end.
+        """
+        return np.append(self.angle, self.angle[0] + 2 * np.pi), np.append(
+            self.density[frame], self.density[frame][0]
+        )
 
 
 def colour_norm(tale: Spread, log: bool | None = None) -> Normalize:
-    """Colours of a density over time: logarithmic unless said otherwise where its peak is steep, over two decades."""
+    """Colours of a density over time: logarithmic unless said otherwise where its peak is steep,
+    over two decades.
+    """
     peak = float(tale.density.max())
-    steep = peak * float(tale.result["weight"].sum()) > _STEEP if log is None and "weight" in tale.result else bool(log)
+    steep = (
+        peak * float(tale.result["weight"].sum()) > _STEEP
+        if log is None and "weight" in tale.result
+        else bool(log)
+    )
     return LogNorm(peak / 10**_DECADES, peak, clip=True) if steep else Normalize(0, peak, clip=True)
 
 
@@ -113,20 +150,34 @@ def is_spread(result: xr.Dataset) -> bool:
 def spread(result: xr.Dataset, **wanted: str) -> Spread:
     """Read a result with a density, or say what is wrong with it.
 
-    wanted: for the one kind of density that a plot draws, a name of that kind and what else to use, as in
-    `theta="use density_surface"`.
+    wanted: for the one kind of density that a plot draws, a name of that kind and what else to use,
+    as in `theta="use density_surface"`.
     """
-    variables = sorted(map(str, result.data_vars)) if isinstance(result, xr.Dataset) else type(result).__name__
+    variables = (
+        sorted(map(str, result.data_vars))
+        if isinstance(result, xr.Dataset)
+        else type(result).__name__
+    )
     fits = isinstance(result, xr.Dataset) and "density" in result
-    require(fits, "result", "a Dataset with a density, as from meanfield.evolve or optimal_density", variables)
+    require(
+        fits,
+        "result",
+        "a Dataset with a density, as from meanfield.evolve or optimal_density",
+        variables,
+    )
     density = result["density"]
     dims = tuple(str(name) for name in density.dims if name != "time")
-    require(dims in _SHAPES, "density", "over theta, latitude, or latitude and longitude", density.dims)
+    require(
+        dims in _SHAPES, "density", "over theta, latitude, or latitude and longitude", density.dims
+    )
     require(bool(np.isfinite(density).all()), "density", "finite", "NaN or infinity")
     kind, timed = _SHAPES[dims], "time" in density.dims
     for name, instead in wanted.items():
         if kind != name:
-            raise UserError(f"this plot is for a density over {name}, got one over {' and '.join(dims)}; {instead}")
+            raise UserError(
+                f"this plot is for a density over {name}, got one over {' and '.join(dims)};"
+                f" {instead}"
+            )
     values = density.transpose("time", *dims).values if timed else density.values[None]
     return Spread(result, values, kind, result[kind].values, timed)
 

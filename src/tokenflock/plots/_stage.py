@@ -49,7 +49,14 @@ class Stage:
             self.view = PlaneView(tokens, tale, theme, groups, tail=tail)
         else:
             self.view = SphereView(
-                tokens, tale, theme, groups, tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation
+                tokens,
+                tale,
+                theme,
+                groups,
+                tail=tail,
+                landscape=landscape,
+                azimuth=azimuth,
+                elevation=elevation,
             )
         shown = np.unique(frames)
         self.discs = dict(zip(shown.tolist(), discs(tale, shown, groups)))
@@ -63,18 +70,40 @@ class Stage:
         self._backdrop()
 
     def _head(self, theme: Theme) -> None:
-        straight = "straight lines between layers" if self.tale.of_model and self.tale.decimals else ""
+        straight = (
+            "straight lines between layers" if self.tale.of_model and self.tale.decimals else ""
+        )
         note = ", ".join(filter(None, [getattr(self.view, "note", ""), straight]))
-        title = f"{self.tale.heading}, $n$ = {self.tale.n}, $d$ = {self.tale.d}" + (f"\n{note}" if note else "")
+        title = f"{self.tale.heading}, $n$ = {self.tale.n}, $d$ = {self.tale.d}" + (
+            f"\n{note}" if note else ""
+        )
         self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
-        self.clock = self.figure.text(0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink)
+        self.clock = self.figure.text(
+            0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink
+        )
 
     def _markers(self, above: Axes, below: Axes, theme: Theme) -> None:
         """A line through both panels and a dot on each curve."""
-        self.curves = (self.tale.height().values, self.tale.measured(ClusterCount(self.tale.delta)).values)
-        self.cursors = [ax.axvline(self.tale.times[0], color=theme.palette[1], lw=1.1, zorder=3) for ax in (above, below)]
+        self.curves = (
+            self.tale.height().values,
+            self.tale.measured(ClusterCount(self.tale.delta)).values,
+        )
+        self.cursors = [
+            ax.axvline(self.tale.times[0], color=theme.palette[1], lw=1.1, zorder=3)
+            for ax in (above, below)
+        ]
         self.dots = [
-            ax.plot([], [], "o", ms=5, color=theme.palette[1], mec=theme.paper, mew=0.7, zorder=4, clip_on=False)[0]
+            ax.plot(
+                [],
+                [],
+                "o",
+                ms=5,
+                color=theme.palette[1],
+                mec=theme.paper,
+                mew=0.7,
+                zorder=4,
+                clip_on=False,
+            )[0]
             for ax in (above, below)
         ]
         self.moving = [*self.view.artists, *self.cursors, *self.dots, self.clock]
@@ -92,7 +121,9 @@ class Stage:
         self.canvas.restore_region(self.empty)
         self.view.show(frame, self.discs[frame], self.spin * number / max(1, len(self.frames) - 1))
         for cursor, dot, curve in zip(self.cursors, self.dots, self.curves):
-            place = max(time, cursor.axes.get_xlim()[0])  # a logarithmic axis has no zero: it waits at the border
+            place = max(
+                time, cursor.axes.get_xlim()[0]
+            )  # a logarithmic axis has no zero: it waits at the border
             cursor.set_xdata([place, place])
             dot.set_data([place], [curve[frame]])
         self.clock.set_text(self.tale.moment(frame, decimals=self.tale.decimals))
@@ -109,7 +140,9 @@ def blank(size: tuple[int, int]) -> tuple[Figure, FigureCanvasAgg]:
 
 
 def layout(figure: Figure, wide: bool) -> tuple[Axes, Axes, Axes]:
-    """Axes of the tokens, the energy and the clusters: side by side, or stacked where the film is narrow."""
+    """Axes of the tokens, the energy and the clusters: side by side, or stacked where the film is
+    narrow.
+    """
     if wide:
         width, height = figure.get_size_inches()
         side = 0.86 * height / width

@@ -69,11 +69,17 @@ class Story:
     @property
     def words(self) -> np.ndarray | None:
         """The tokens as words, where there are any."""
-        return self.result["word"].values[self.kept].astype(str) if "word" in self.result.coords else None
+        return (
+            self.result["word"].values[self.kept].astype(str)
+            if "word" in self.result.coords
+            else None
+        )
 
     @property
     def free(self) -> bool:
-        """Whether tokens live in R^d: their directions are drawn then, and an energy of long tokens says little."""
+        """Whether tokens live in R^d: their directions are drawn then, and an energy of long tokens
+        says little.
+        """
         return self.law is not None and isinstance(self.law.space, Euclidean)
 
     @property
@@ -101,34 +107,59 @@ class Story:
 
     def moment(self, frame: int, convention: bool = True, decimals: int | None = None) -> str:
         """When it is: 't = 3.2 (flow)', 'layer 32, t = 3.2 (layer map)' or 'layer 7'."""
-        time = f"{self.times[frame]:.4g}" if decimals is None else f"{self.times[frame]:.{decimals}f}"
+        time = (
+            f"{self.times[frame]:.4g}" if decimals is None else f"{self.times[frame]:.{decimals}f}"
+        )
         if self.axis != "time":
             return f"{self.axis} {time}"
-        layer = f"layer {int(self.result['layer'][frame])}, " if "layer" in self.result.coords else ""
-        return f"{layer}$t$ = {time}" + (f" ({self.convention})" if convention and self.convention else "")
+        layer = (
+            f"layer {int(self.result['layer'][frame])}, " if "layer" in self.result.coords else ""
+        )
+        return f"{layer}$t$ = {time}" + (
+            f" ({self.convention})" if convention and self.convention else ""
+        )
 
     @property
     def decimals(self) -> int:
-        """How many decimals tell neighbouring frames apart, so that a clock keeps its width; one at most between layers."""
+        """How many decimals tell neighbouring frames apart, so that a clock keeps its width.
+
+        One at most between layers.
+        """
         most = 1 if self.of_model else 3
-        return next((k for k in range(most) if np.allclose(self.times, np.round(self.times, k), rtol=0, atol=1e-6)), most)
+        return next(
+            (
+                k
+                for k in range(most)
+                if np.allclose(self.times, np.round(self.times, k), rtol=0, atol=1e-6)
+            ),
+            most,
+        )
 
     def measured(self, observable: Observable, frames: np.ndarray | None = None) -> xr.DataArray:
-        """An observable at every frame or at chosen ones; taken from the result where it is there already."""
+        """An observable at every frame or at chosen ones.
+
+        Taken from the result where it is there already.
+        """
         bound = observable if self.law is None else observable.bind(self.law)
         part = self.result if frames is None else self.result.isel(time=frames)
         if bound.name in part and part[bound.name].attrs.get("observable") == repr(bound):
             return part[bound.name]
-        return measure(part[["x", "w"]], bound)[bound.name]  # what else is there may have other axes of the same name
+        return measure(part[["x", "w"]], bound)[
+            bound.name
+        ]  # what else is there may have other axes of the same name
 
     def height(self) -> xr.DataArray:
-        """How far the tokens have climbed: the energy, one at consensus; where there is no beta, the order parameter."""
+        """How far the tokens have climbed: the energy, one at consensus; where there is no beta,
+        the order parameter.
+        """
         base = getattr(self.law, "base", self.law)
         if self.free or (self.beta is None and getattr(base, "D", None) is None):
             return self.measured(OrderParameter())
         energy = self.measured(Energy(convention=Convention.STAIRCASE))
         finite = bool(np.isfinite(energy.values).all())
-        return energy if finite else self.measured(Energy(convention=Convention.STAIRCASE, log=True))
+        return (
+            energy if finite else self.measured(Energy(convention=Convention.STAIRCASE, log=True))
+        )
 
     def merged(self, delta: float) -> np.ndarray:
         """The times of merges."""
@@ -155,7 +186,9 @@ def law_of(result: xr.Dataset) -> Dynamics | None:
 def spoken(law: Dynamics) -> str:
     """A dynamics in words: 'Self-attention', 'Noisy self-attention'."""
     base = getattr(law, "base", None)
-    return slug(type(law).__name__).capitalize() + (f" {slug(type(base).__name__)}" if base is not None else "")
+    return slug(type(law).__name__).capitalize() + (
+        f" {slug(type(base).__name__)}" if base is not None else ""
+    )
 
 
 def time_label(convention: str = "") -> str:
@@ -168,11 +201,22 @@ def story(result: xr.Dataset) -> Story:
     require("x" in result, "result", "a Dataset with tokens x", sorted(map(str, result.data_vars)))
     x = result["x"]
     fits = x.ndim == 3 and x.dims[2] == "coord"
-    require(fits, "x", "of axes (time, particle, coord)", x.dims, f"select one of them, e.g. result.isel({x.dims[0]}=0)")
+    require(
+        fits,
+        "x",
+        "of axes (time, particle, coord)",
+        x.dims,
+        f"select one of them, e.g. result.isel({x.dims[0]}=0)",
+    )
     axis, token = str(x.dims[0]), str(x.dims[1])
     plain = _renamed(result, axis, token)
     w = plain["w"].values
-    require(w.ndim == 1 and bool((w > 0).any()), "w", "one weight a token, some positive", f"shape {w.shape}")
+    require(
+        w.ndim == 1 and bool((w > 0).any()),
+        "w",
+        "one weight a token, some positive",
+        f"shape {w.shape}",
+    )
     kept = np.flatnonzero(w > 0)
     tokens = plain["x"].values[:, kept]
     require(bool(np.isfinite(tokens).all()), "x", "finite", "NaN or infinity")

@@ -1,4 +1,6 @@
-"""An ensemble as plots read it: one observable over time and one swept parameter, and the words for them."""
+"""An ensemble as plots read it: one observable over time and one swept parameter, and the words for
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,12 @@ from tokenflock.plots._story import spoken, time_label
 
 _DERIVED = ("_error", "_quantile")  # endings of what comes along with an observable
 _WORDS = {
-    "beta": r"inverse temperature $\beta$", "n": "tokens $n$", "d": "dimension $d$", "h": "step $h$",
+    "beta": r"inverse temperature $\beta$",
+    "n": "tokens $n$",
+    "d": "dimension $d$",
+    "h": "step $h$",
     "delta": r"threshold $\delta$",
-}  # fmt: skip
+}
 _SYMBOLS = {"beta": r"$\beta$", "delta": r"$\delta$"}
 
 
@@ -50,24 +55,47 @@ class Sweep:
 def sweep(result: xr.Dataset, observable: str | None = None) -> Sweep:
     """Read an ensemble, or say what is wrong with it."""
     name = observable or _first(result)
-    require(name in result.data_vars, "observable", f"one of {', '.join(_observables(result)) or 'none'}", repr(name))
+    require(
+        name in result.data_vars,
+        "observable",
+        f"one of {', '.join(_observables(result)) or 'none'}",
+        repr(name),
+    )
     table = result[name]
     others = [str(dim) for dim in table.dims if dim != "time"]
-    fits = "time" in table.dims and len(others) == 1 and np.issubdtype(result[others[0]].dtype, np.number)
-    require(fits, name, "of axes (parameter, time), the parameter a number", table.dims, _remedy(others))
+    fits = (
+        "time" in table.dims
+        and len(others) == 1
+        and np.issubdtype(result[others[0]].dtype, np.number)
+    )
+    require(
+        fits, name, "of axes (parameter, time), the parameter a number", table.dims, _remedy(others)
+    )
     parameter = others[0]
     ordered = result.sortby(parameter).transpose(parameter, "time", ...)
     error = ordered.get(f"{name}_error")
     front = ordered.get("transition")
     convention = str(result.attrs.get("convention", ""))
-    counted = "time" not in result.coords or (result["time"].dtype.kind in "iu" and "long_name" not in result["time"].attrs)
+    counted = "time" not in result.coords or (
+        result["time"].dtype.kind in "iu" and "long_name" not in result["time"].attrs
+    )
     return Sweep(
-        parameter=parameter, values=ordered[parameter].values.astype(float), times=ordered["time"].values.astype(float),
-        mean=ordered[name].values, error=error.values if error is not None and bool(error.notnull().any()) else None,
-        observable=name, long_name=str(table.attrs.get("long_name", name.replace("_", " "))),
-        front=front if front is not None and front.dims == ("time",) and _last(parameter) == "beta" else None,
-        facts=_facts(result), convention=convention, label="frame" if counted else time_label(convention),
-    )  # fmt: skip
+        parameter=parameter,
+        values=ordered[parameter].values.astype(float),
+        times=ordered["time"].values.astype(float),
+        mean=ordered[name].values,
+        error=error.values if error is not None and bool(error.notnull().any()) else None,
+        observable=name,
+        long_name=str(table.attrs.get("long_name", name.replace("_", " "))),
+        front=(
+            front
+            if front is not None and front.dims == ("time",) and _last(parameter) == "beta"
+            else None
+        ),
+        facts=_facts(result),
+        convention=convention,
+        label="frame" if counted else time_label(convention),
+    )
 
 
 def symbol(name: str) -> str:
@@ -87,17 +115,28 @@ def _observables(result: xr.Dataset) -> list[str]:
 
 
 def _first(result: xr.Dataset) -> str:
-    """The first observable that is one number a system, else the first of all, about which the caller complains."""
+    """The first observable that is one number a system, else the first of all, about which the
+    caller complains.
+    """
     names = _observables(result)
-    require(len(names) > 0, "result", "a Dataset with an observable, as from ensemble", sorted(map(str, result.data_vars)))
-    return next((name for name in names if result[name].ndim == 2 and "time" in result[name].dims), names[0])
+    require(
+        len(names) > 0,
+        "result",
+        "a Dataset with an observable, as from ensemble",
+        sorted(map(str, result.data_vars)),
+    )
+    return next(
+        (name for name in names if result[name].ndim == 2 and "time" in result[name].dims), names[0]
+    )
 
 
 def _remedy(others: list[str]) -> str:
     if "repeat" in others:
         return "run without keep=True, or take result.mean('repeat', keep_attrs=True)"
     return (
-        f"select one, e.g. result.isel({others[-1]}=0)" if len(others) > 1 else "sweep a parameter, e.g. over={'beta': [...]}"
+        f"select one, e.g. result.isel({others[-1]}=0)"
+        if len(others) > 1
+        else "sweep a parameter, e.g. over={'beta': [...]}"
     )
 
 
@@ -113,9 +152,19 @@ def _facts(result: xr.Dataset) -> dict[str, str]:
     known["beta"] = getattr(getattr(law, "base", law), "beta", None)
     known["n"], known["d"] = _shape(recipe)
     for name in recipe.get("over", {}):
-        known[_last(name)] = result[name].item() if name in result.coords and result[name].ndim == 0 else None
-    told = {name: f"{symbol(name)} = {value:.6g}" for name, value in known.items() if isinstance(value, (int, float))}
-    repeats = {"repeats": f"{recipe['repeats']} repeat{'s' * (recipe['repeats'] != 1)}"} if "repeats" in recipe else {}
+        known[_last(name)] = (
+            result[name].item() if name in result.coords and result[name].ndim == 0 else None
+        )
+    told = {
+        name: f"{symbol(name)} = {value:.6g}"
+        for name, value in known.items()
+        if isinstance(value, (int, float))
+    }
+    repeats = (
+        {"repeats": f"{recipe['repeats']} repeat{'s' * (recipe['repeats'] != 1)}"}
+        if "repeats" in recipe
+        else {}
+    )
     return ({"dynamics": words} if words else {}) | told | repeats
 
 

@@ -12,11 +12,19 @@ from tokenflock.plots._sweep import Sweep
 
 
 def time_axis(ax: Axes, tale: Story | Sweep, log_time: bool = False, label: bool = True) -> None:
-    """Limits, scale and label of the axis of frames. A logarithmic one starts at the first positive time."""
+    """Limits, scale and label of the axis of frames.
+
+    A logarithmic one starts at the first positive time.
+    """
     times = tale.times.astype(float)
     if log_time:
         positive = times[times > 0]
-        require(len(positive) > 1, "log_time", "False where fewer than two frames have a positive time", True)
+        require(
+            len(positive) > 1,
+            "log_time",
+            "False where fewer than two frames have a positive time",
+            True,
+        )
         ax.set_xscale("log")
         ax.set_xlim(positive[0], positive[-1])
     elif times[-1] > times[0]:
@@ -30,7 +38,10 @@ def time_axis(ax: Axes, tale: Story | Sweep, log_time: bool = False, label: bool
 
 
 def edges(times: np.ndarray, log: bool = False) -> np.ndarray:
-    """Borders between frames, for cells that are centred on them; the first and the last frame have half a cell."""
+    """Borders between frames, for cells that are centred on them.
+
+    The first and the last frame have half a cell.
+    """
     times = times.astype(float)
     if len(times) == 1:
         return times[0] + np.array([-0.5, 0.5])
@@ -39,12 +50,18 @@ def edges(times: np.ndarray, log: bool = False) -> np.ndarray:
 
 
 def geometric(values: np.ndarray, decades: float = 3.0, stray: float = 0.2) -> bool:
-    """Whether ascending values, but for a zero, span more than so many decades in about equal ratios.
+    """Whether ascending values, but for a zero, span more than so many decades in about equal
+    ratios.
 
-    Their logarithms may stray from equal steps by a share of their range: a solver of fixed step rounds early times.
+    Their logarithms may stray from equal steps by a share of their range: a solver of fixed step
+    rounds early times.
     """
     positive = values[values > 0].astype(float)
-    if len(positive) < 3 or len(positive) < len(values) - 1 or np.log10(positive[-1] / positive[0]) <= decades:
+    if (
+        len(positive) < 3
+        or len(positive) < len(values) - 1
+        or np.log10(positive[-1] / positive[0]) <= decades
+    ):
         return False
     return _bend(np.log(positive)) < min(stray, _bend(positive))
 
@@ -56,4 +73,6 @@ def series(values: np.ndarray) -> bool:
 
 def _bend(values: np.ndarray) -> float:
     """How far ascending values stray from equal steps, as a share of their range."""
-    return float(np.abs((values - values[0]) / np.ptp(values) - np.linspace(0, 1, len(values))).max())
+    return float(
+        np.abs((values - values[0]) / np.ptp(values) - np.linspace(0, 1, len(values))).max()
+    )

@@ -30,8 +30,8 @@ def circle(
 ) -> Axes:
     """Tokens on the circle (d = 2) at one time.
 
-    Tokens that coincide are one disc, whose area grows with its weight. Tails lead inwards into the past. With
-    `landscape`, the potential of the tokens is drawn around the circle: they climb it.
+    Tokens that coincide are one disc, whose area grows with its weight. Tails lead inwards into the
+    past. With `landscape`, the potential of the tokens is drawn around the circle: they climb it.
 
     Args:
       result: a run, or a model, with d = 2.
@@ -57,7 +57,14 @@ class CircleView:
     """The artists of a circle, brought to any frame by `show`."""
 
     def __init__(
-        self, ax: Axes, tale: Story, theme: Theme, groups: np.ndarray, *, tail: int = 0, landscape: bool = False
+        self,
+        ax: Axes,
+        tale: Story,
+        theme: Theme,
+        groups: np.ndarray,
+        *,
+        tail: int = 0,
+        landscape: bool = False,
     ) -> None:
         if tale.d != 2:
             raise UserError(f"circle needs d = 2, got d = {tale.d}; use sphere")
@@ -66,9 +73,18 @@ class CircleView:
         self.floor = min(lowest(tale, self.beta, np.eye(2)), 0.95) if landscape else 0.0
         self.rgba = colours(theme, groups)
         self._furnish()
-        self.hill = Polygon(np.zeros((2, 2)), fc=theme.palette[1], ec="none", alpha=0.35, zorder=1, visible=landscape)
+        self.hill = Polygon(
+            np.zeros((2, 2)),
+            fc=theme.palette[1],
+            ec="none",
+            alpha=0.35,
+            zorder=1,
+            visible=landscape,
+        )
         self.tails = LineCollection([], linewidths=0.9, zorder=2, capstyle="butt")
-        self.discs: PathCollection = ax.scatter([], [], zorder=3, edgecolors=theme.paper, linewidths=0.6, clip_on=False)
+        self.discs: PathCollection = ax.scatter(
+            [], [], zorder=3, edgecolors=theme.paper, linewidths=0.6, clip_on=False
+        )
         ax.add_patch(self.hill)
         ax.add_collection(self.tails, autolim=False)
         self.artists = (self.hill, self.tails, self.discs)
@@ -82,7 +98,14 @@ class CircleView:
         for text, share in _ANGLES.items():
             out = np.array([np.cos(share * np.pi), np.sin(share * np.pi)])
             radius = 1.2 if self.beta is None else 0.84
-            ax.text(*(radius * out), text, ha="center", va="center", color=self.theme.soft, fontsize="small")
+            ax.text(
+                *(radius * out),
+                text,
+                ha="center",
+                va="center",
+                color=self.theme.soft,
+                fontsize="small",
+            )
             ax.plot(*np.outer(out, [0.985, 1.015]), color=self.theme.soft, lw=0.7, zorder=1.5)
 
     def show(self, frame: int, drawn: Discs, turn: float = 0.0) -> None:

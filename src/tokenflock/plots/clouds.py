@@ -22,10 +22,12 @@ def cloud(
     bins: int = 60,
     title: bool = True,
 ) -> Axes:
-    """A histogram of the tokens' angles at one time, and on it the density of a measure at the same time.
+    """A histogram of the tokens' angles at one time, and on it the density of a measure at the same
+    time.
 
-    On the circle it is the angle of each token; for d >= 3 the angle to the last coordinate direction, and the density is
-    multiplied by the area of the ring at that angle. Tokens count with their weights.
+    On the circle it is the angle of each token; for d >= 3 the angle to the last coordinate
+    direction, and the density is multiplied by the area of the ring at that angle. Tokens count
+    with their weights.
 
     Args:
       result: a run.
@@ -41,7 +43,9 @@ def cloud(
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 2.9).add_subplot()
         top = 2 if kind == "theta" else 1
-        counts, borders = np.histogram(_angles(tale, frame), bins=bins, range=(0, top * np.pi), weights=tale.w / tale.w.sum())
+        counts, borders = np.histogram(
+            _angles(tale, frame), bins=bins, range=(0, top * np.pi), weights=tale.w / tale.w.sum()
+        )
         heights = counts / np.diff(borders)
         ax.stairs(heights, borders, fill=True, color=theme.palette[0], alpha=0.35, lw=0)
         ax.stairs(heights, borders, color=theme.palette[0], lw=0.8, label=f"{tale.n} tokens")
@@ -51,7 +55,12 @@ def cloud(
             ax.plot(angle, density, color=theme.palette[2], lw=1.5, label="mean field")
             highest = max(highest, density.max())
         ticks = {share: text for share, text in ANGLES.items() if share <= top}
-        ax.set(xlim=(0, top * np.pi), ylim=(0, 1.08 * highest), xlabel=NAMES[kind], ylabel=r"density (rad$^{-1}$)")
+        ax.set(
+            xlim=(0, top * np.pi),
+            ylim=(0, 1.08 * highest),
+            xlabel=NAMES[kind],
+            ylabel=r"density (rad$^{-1}$)",
+        )
         ax.set_xticks(np.pi * np.array(list(ticks)), list(ticks.values()))
         ax.legend(loc="best")
         if title:
@@ -61,17 +70,28 @@ def cloud(
 
 def _angles(tale: Story, frame: int) -> np.ndarray:
     x = tale.x[frame]
-    return np.mod(np.arctan2(x[:, 1], x[:, 0]), 2 * np.pi) if tale.d == 2 else np.arccos(np.clip(x[:, -1], -1, 1))
+    return (
+        np.mod(np.arctan2(x[:, 1], x[:, 0]), 2 * np.pi)
+        if tale.d == 2
+        else np.arccos(np.clip(x[:, -1], -1, 1))
+    )
 
 
-def _line(tale: Story, against: xr.Dataset, kind: str, time: float) -> tuple[np.ndarray, np.ndarray]:
+def _line(
+    tale: Story, against: xr.Dataset, kind: str, time: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The angle, and the density of the angle, of the measure."""
     measure = spread(against, **{kind: f"the tokens are in d = {tale.d}"})
     require(measure.d == tale.d, "against", f"a measure in d = {tale.d}", f"d = {measure.d}")
     if measure.timed:
         low, high = measure.times[[0, -1]]
         slack = 1e-9 * max(1.0, abs(high))
-        require(low - slack <= time <= high + slack, "against", f"a measure at t = {time:g}", f"one from {low:g} to {high:g}")
+        require(
+            low - slack <= time <= high + slack,
+            "against",
+            f"a measure at t = {time:g}",
+            f"one from {low:g} to {high:g}",
+        )
         time = float(np.clip(time, low, high))
     frame = measure.frame(time if measure.timed else None)
     return measure.ring(frame) if kind == "theta" else (measure.angle, _of_latitude(measure, frame))

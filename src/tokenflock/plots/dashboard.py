@@ -18,8 +18,11 @@ from tokenflock.plots.timelines import chapters, timeline
 _PICTURES = 4
 
 
-def overview(result: xr.Dataset, *, log_time: bool = False, clusters_at: float | None = None) -> Figure:
-    """A run at a glance: tokens at four times, energy and clusters over time, and the distribution of inner products.
+def overview(
+    result: xr.Dataset, *, log_time: bool = False, clusters_at: float | None = None
+) -> Figure:
+    """A run at a glance: tokens at four times, energy and clusters over time, and the distribution
+    of inner products.
 
     Args:
       result: a run, or a model, with d >= 2.
@@ -39,17 +42,23 @@ def overview(result: xr.Dataset, *, log_time: bool = False, clusters_at: float |
         ax = right.subplots()
         histogram(result, ax=ax, at=[float(tale.times[frame]) for frame in frames], title=False)
         convention = f" ({tale.convention})" if tale.convention else ""
-        figure.suptitle(f"{tale.heading}, $n$ = {tale.n}, $d$ = {tale.d}{convention}{note}", x=0.012, ha="left")
+        figure.suptitle(
+            f"{tale.heading}, $n$ = {tale.n}, $d$ = {tale.d}{convention}{note}", x=0.012, ha="left"
+        )
     return figure
 
 
-def _tokens(home: SubFigure, tale: Story, theme: Theme, frames: np.ndarray, clusters_at: float | None) -> str:
+def _tokens(
+    home: SubFigure, tale: Story, theme: Theme, frames: np.ndarray, clusters_at: float | None
+) -> str:
     """Tokens at each frame in a row. Returns what the title must say about the projection."""
     groups = colour_groups(tale, clusters_at)
     make = CircleView if tale.d == 2 else SphereView
     tail = 0 if tale.d == 2 else max(1, tale.frames // 40)
     note = ""
-    for ax, frame, drawn in zip(np.atleast_1d(home.subplots(1, len(frames))), frames, discs(tale, frames, groups)):
+    for ax, frame, drawn in zip(
+        np.atleast_1d(home.subplots(1, len(frames))), frames, discs(tale, frames, groups)
+    ):
         view = make(ax, tale, theme, groups, tail=tail)
         view.show(int(frame), drawn)
         ax.set_title(tale.moment(int(frame), convention=False), loc="center")

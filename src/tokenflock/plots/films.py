@@ -49,30 +49,29 @@ def film(
     between: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Path:
-    """A film of tokens, beside it energy and number of clusters with a marker that moves. Returns the path.
+    """A film of tokens, beside it energy and number of clusters with a marker that moves. Returns
+    the path.
 
-    A measure is filmed too: its density around the circle or on a ball, beside it what it climbs and the density over time.
+    A measure is filmed too: its density around the circle or on a ball, beside it what it climbs
+    and the density over time.
 
-    The suffix says the format: .mp4 (H.264, plays everywhere) or .gif. The file appears only once it is complete; a film that
-    is interrupted leaves none. Pictures of a run are its frames: keep more frames for a smoother film. Between the layers of a
-    model tokens move on straight lines, and the clock tells the layer with decimals.
+    The suffix says the format: .mp4 (H.264, plays everywhere) or .gif. The file appears only once
+    it is complete; a film that is interrupted leaves none. Pictures of a run are its frames: keep
+    more frames for a smoother film. Between the layers of a model tokens move on straight lines,
+    and the clock tells the layer with decimals.
 
-    Args:
-      result: a run, or a model, or a result of `meanfield.evolve`.
-      path: where to write.
-      view: 'circle' (d = 2), 'sphere' (d >= 3), 'plane' (of the first two principal axes), or 'auto' by the dimension.
-      fps: pictures a second.
-      seconds: length, by leaving out or repeating frames evenly; every frame once unless given.
-      size: width and height in pixels, made even; 1280 x 720 (.gif: 640 x 360) unless given. A narrow film is stacked.
-      theme: 'light' or 'dark'.
-      landscape: draw the potential of the tokens (not for a measure, as `tail` and `clusters_at`).
-      tail: how many earlier frames to draw behind each token.
-      azimuth, elevation: of the camera, in degrees (sphere).
-      spin: degrees by which the camera turns during the film (sphere).
-      clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
-      log_time: logarithmic time beside the tokens; unless given, where frames span over three decades in about equal ratios.
-      between: pictures between two layers of a model; as many as make twenty seconds, at most 29, unless given.
-      progress: called with the share of pictures that are done.
+    Args: result: a run, or a model, or a result of `meanfield.evolve`. path: where to write. view:
+      'circle' (d = 2), 'sphere' (d >= 3), 'plane' (of the first two principal axes), or 'auto' by
+      the dimension. fps: pictures a second. seconds: length, by leaving out or repeating frames
+      evenly; every frame once unless given. size: width and height in pixels, made even; 1280 x 720
+      (.gif: 640 x 360) unless given. A narrow film is stacked. theme: 'light' or 'dark'. landscape:
+      draw the potential of the tokens (not for a measure, as `tail` and `clusters_at`). tail: how
+      many earlier frames to draw behind each token. azimuth, elevation: of the camera, in degrees
+      (sphere). spin: degrees by which the camera turns during the film (sphere). clusters_at: the
+      time whose clusters give the colours; unless given see `trajectories`. log_time: logarithmic
+      time beside the tokens; unless given, where frames span over three decades in about equal
+      ratios. between: pictures between two layers of a model; as many as make twenty seconds, at
+      most 29, unless given. progress: called with the share of pictures that are done.
     """
     path = Path(path)
     width, height = _checked(path, fps, seconds, size, tail)
@@ -85,7 +84,12 @@ def film(
         shared["log_time"] = geometric(tale.times) if log_time is None else log_time
         if is_spread(result):
             fits = kind != "plane" and (kind == "circle") == (tale.d == 2)
-            require(fits, "view", "'auto' for a measure: a circle for d = 2, else a sphere", f"{view!r} for d = {tale.d}")
+            require(
+                fits,
+                "view",
+                "'auto' for a measure: a circle for d = 2, else a sphere",
+                f"{view!r} for d = {tale.d}",
+            )
             stage = DensityStage(tale, colours, (width, height), frames, **shared)
         else:
             options = {"tail": tail, "landscape": landscape, "clusters_at": clusters_at}
@@ -94,47 +98,86 @@ def film(
     return path
 
 
-def _checked(path: Path, fps: float, seconds: float | None, size: tuple[int, int] | None, tail: int) -> tuple[int, int]:
-    """Refuse what cannot be filmed, before any work is done. Returns the size, made even as H.264 asks."""
+def _checked(
+    path: Path, fps: float, seconds: float | None, size: tuple[int, int] | None, tail: int
+) -> tuple[int, int]:
+    """Refuse what cannot be filmed, before any work is done.
+
+    Returns the size, made even as H.264 asks.
+    """
     suffix = path.suffix.lower()
-    require(suffix in _SIZES, "path", "a .mp4 or .gif", repr(path.name), f"write e.g. {path.with_suffix('.mp4')}")
+    require(
+        suffix in _SIZES,
+        "path",
+        "a .mp4 or .gif",
+        repr(path.name),
+        f"write e.g. {path.with_suffix('.mp4')}",
+    )
     most = 120 if suffix == ".mp4" else 50  # browsers slow down a GIF that is faster
     require(0 < fps <= most, "fps", f"above 0 and at most {most}", fps, "write e.g. fps=30")
     require(seconds is None or seconds > 0, "seconds", "positive", seconds)
     require(tail >= 0, "tail", "0 or more", tail)
     width, height = size or _SIZES[suffix]
-    require(min(width, height) >= 120, "size", "at least 120 pixels each way", size, "write e.g. size=(1280, 720)")
+    require(
+        min(width, height) >= 120,
+        "size",
+        "at least 120 pixels each way",
+        size,
+        "write e.g. size=(1280, 720)",
+    )
     writable(path)
     return width + width % 2, height + height % 2
 
 
 def _moving(result: xr.Dataset, between: int | None, fps: float) -> xr.Dataset:
-    """A model with pictures between its layers, for which tokens go on straight lines; a run as it is."""
+    """A model with pictures between its layers, for which tokens go on straight lines.
+
+    A run as it is.
+    """
     require(between is None or between >= 0, "between", "0 or more", between)
     if "x" not in result or result["x"].dims[0] != "layer" or result.sizes["layer"] < 2:
-        require(not between, "between", "left out: only layers of a model have nothing between them", between)
+        require(
+            not between,
+            "between",
+            "left out: only layers of a model have nothing between them",
+            between,
+        )
         return result
-    layers = result["layer"].values if "layer" in result.coords else np.arange(result.sizes["layer"])
+    layers = (
+        result["layer"].values if "layer" in result.coords else np.arange(result.sizes["layer"])
+    )
     between = int(np.clip(SECONDS * fps / len(layers), 1, 30)) - 1 if between is None else between
-    places = np.interp(np.arange((len(layers) - 1) * (between + 1) + 1) / (between + 1), np.arange(len(layers)), layers)
-    return result.drop_dims("layer").assign(x=result["x"].assign_coords(layer=layers).interp(layer=places))
+    places = np.interp(
+        np.arange((len(layers) - 1) * (between + 1) + 1) / (between + 1),
+        np.arange(len(layers)),
+        layers,
+    )
+    return result.drop_dims("layer").assign(
+        x=result["x"].assign_coords(layer=layers).interp(layer=places)
+    )
 
 
 def _kind(view: str, d: int) -> str:
-    require(view in get_args(ViewName), "view", " or ".join(map(repr, get_args(ViewName))), repr(view))
+    require(
+        view in get_args(ViewName), "view", " or ".join(map(repr, get_args(ViewName))), repr(view)
+    )
     if d < 2:
         raise UserError(f"film needs d >= 2, got d = {d}; use timeline")
     return view if view != "auto" else "circle" if d == 2 else "sphere"
 
 
-def _write(path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]) -> None:
+def _write(
+    path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]
+) -> None:
     """Write beside the path, then move into place."""
     write = _write_mp4 if path.suffix.lower() == ".mp4" else _write_gif
     with whole(path) as part:
         write(part, stage, fps, progress)
 
 
-def _pictures(stage: Stage | DensityStage, progress: Callable[[float], None]) -> Iterator[np.ndarray]:
+def _pictures(
+    stage: Stage | DensityStage, progress: Callable[[float], None]
+) -> Iterator[np.ndarray]:
     """The pictures of a film; one that would be the same as the one before is not drawn again."""
     turning, shown, picture = stage.spin != 0, None, None
     for number, frame in enumerate(stage.frames):
@@ -144,18 +187,46 @@ def _pictures(stage: Stage | DensityStage, progress: Callable[[float], None]) ->
         progress((number + 1) / len(stage.frames))
 
 
-def _write_mp4(path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]) -> None:
+def _write_mp4(
+    path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]
+) -> None:
     """Pipe pictures into ffmpeg, which has its own session: Ctrl-C reaches us alone, and we end it.
 
-    The session is asked for by an argument, not by a `preexec_fn`: that would run Python in a fork, which JAX warns about.
+    The session is asked for by an argument, not by a `preexec_fn`: that would run Python in a fork,
+    which JAX warns about.
     """
     from imageio_ffmpeg import get_ffmpeg_exe
 
-    source = ["-f", "rawvideo", "-pix_fmt", "rgba", "-s", "{}x{}".format(*stage.size), "-r", f"{fps:g}", "-i", "-"]
-    target = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "18", "-preset", "fast", "-movflags", "+faststart"]
+    source = [
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgba",
+        "-s",
+        "{}x{}".format(*stage.size),
+        "-r",
+        f"{fps:g}",
+        "-i",
+        "-",
+    ]
+    target = [
+        "-an",
+        "-c:v",
+        "libx264",
+        "-pix_fmt",
+        "yuv420p",
+        "-crf",
+        "18",
+        "-preset",
+        "fast",
+        "-movflags",
+        "+faststart",
+    ]
     command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *target, str(path)]
     with open(path.with_suffix(".log"), "w+b") as log:
-        coder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True)
+        coder = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+        )
         try:
             for picture in _pictures(stage, progress):
                 coder.stdin.write(picture)
@@ -169,34 +240,58 @@ def _write_mp4(path: Path, stage: Stage | DensityStage, fps: float, progress: Ca
                 coder.wait()
         if failed:
             log.seek(0)
-            raise UserError(f"ffmpeg could not write the film; is the disk full? It said: {log.read().decode().strip()[-300:]}")
+            raise UserError(
+                "ffmpeg could not write the film; is the disk full? It said:"
+                f" {log.read().decode().strip()[-300:]}"
+            )
 
 
-def _write_gif(path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]) -> None:
+def _write_gif(
+    path: Path, stage: Stage | DensityStage, fps: float, progress: Callable[[float], None]
+) -> None:
     from PIL import Image
 
     palette = _palette(stage)
-    clock = np.round(100 * np.arange(len(stage.frames) + 1) / fps)  # a GIF counts in hundredths of a second
+    clock = np.round(
+        100 * np.arange(len(stage.frames) + 1) / fps
+    )  # a GIF counts in hundredths of a second
 
     def quantised(picture: np.ndarray) -> Image.Image:
         return Image.fromarray(picture[..., :3]).quantize(palette=palette, dither=Image.Dither.NONE)
 
     images = map(quantised, _pictures(stage, progress))
     durations = [int(10 * step) for step in np.diff(clock)]
-    next(images).save(path, save_all=True, append_images=images, duration=durations, loop=0, optimize=False)
+    next(images).save(
+        path, save_all=True, append_images=images, duration=durations, loop=0, optimize=False
+    )
 
 
 def _palette(stage: Stage | DensityStage) -> Image.Image:
-    """Few colours for a whole film: those of three of its pictures, and surely those of tokens, which are small in them."""
+    """Few colours for a whole film: those of three of its pictures, and surely those of tokens,
+    which are small in them.
+    """
     from PIL import Image
 
-    samples = [stage.picture(number)[..., :3] for number in (0, len(stage.frames) // 2, len(stage.frames) - 1)]
+    samples = [
+        stage.picture(number)[..., :3]
+        for number in (0, len(stage.frames) // 2, len(stage.frames) - 1)
+    ]
     found = Image.fromarray(np.concatenate(samples)).quantize(72, dither=Image.Dither.NONE)
-    sure = to_rgba_array([stage.theme.paper, stage.theme.ink, *stage.theme.palette, stage.theme.neutral])[:, :3]
-    sure = np.concatenate([sure, (sure + sure[0]) / 2, (3 * sure + 7 * to_rgba_array(stage.theme.ball[1])[0, :3]) / 10])
+    sure = to_rgba_array(
+        [stage.theme.paper, stage.theme.ink, *stage.theme.palette, stage.theme.neutral]
+    )[:, :3]
+    sure = np.concatenate(
+        [
+            sure,
+            (sure + sure[0]) / 2,
+            (3 * sure + 7 * to_rgba_array(stage.theme.ball[1])[0, :3]) / 10,
+        ]
+    )
     sure = np.round(255 * sure).astype(int)
     colours = np.concatenate([np.array(found.getpalette()[: 3 * 72]).reshape(-1, 3), sure])
-    colours[np.abs(colours - sure[0]).max(axis=1) <= 6] = sure[0]  # near misses of the paper would tint it
+    colours[np.abs(colours - sure[0]).max(axis=1) <= 6] = sure[
+        0
+    ]  # near misses of the paper would tint it
     palette = Image.new("P", (1, 1))
     palette.putpalette(colours.ravel().tolist())
     return palette

@@ -27,9 +27,11 @@ def histogram(
     bins: int = 60,
     title: bool = True,
 ) -> Axes:
-    """Distribution of the cosines of pairs i != j at several times, one ridge each, the earliest on top.
+    """Distribution of the cosines of pairs i != j at several times, one ridge each, the earliest on
+    top.
 
-    Each ridge is scaled to its own peak, and the share of pairs in the highest bin is written beside it.
+    Each ridge is scaled to its own peak, and the share of pairs in the highest bin is written
+    beside it.
 
     Args:
       result: a run, or a model.
@@ -45,7 +47,13 @@ def histogram(
         shares = tale.measured(Histogram(bins), frames).values
         for row, (frame, share) in enumerate(zip(frames, shares)):
             _ridge(ax, len(frames) - 1 - row, tale.moment(frame, convention=False), share, theme)
-        ax.set(xlim=(-1, 1), ylim=(-0.08, len(frames) + 0.05), yticks=[], xticks=[-1, -0.5, 0, 0.5, 1], xlabel=_COSINE)
+        ax.set(
+            xlim=(-1, 1),
+            ylim=(-0.08, len(frames) + 0.05),
+            yticks=[],
+            xticks=[-1, -0.5, 0, 0.5, 1],
+            xlabel=_COSINE,
+        )
         ax.spines["left"].set_visible(False)
         if title:
             ax.set_title(tale.heading + (f" ({tale.convention})" if tale.convention else ""))
@@ -54,9 +62,15 @@ def histogram(
 
 
 def histogram_over_time(
-    result: xr.Dataset, *, ax: Axes | None = None, bins: int = 80, log_time: bool = False, title: bool = True
+    result: xr.Dataset,
+    *,
+    ax: Axes | None = None,
+    bins: int = 80,
+    log_time: bool = False,
+    title: bool = True,
 ) -> Axes:
-    """Distribution of the cosines of pairs i != j over time: a heat map of the share of pairs in each bin.
+    """Distribution of the cosines of pairs i != j over time: a heat map of the share of pairs in
+    each bin.
 
     Args:
       result: a run, or a model.
@@ -72,7 +86,11 @@ def histogram_over_time(
         norm = LogNorm(_FAINTEST, 1)
         masked = np.ma.masked_less(shares.T, _FAINTEST)
         mesh = ax.pcolormesh(
-            edges(tale.times, log_time), np.linspace(-1, 1, bins + 1), masked, norm=norm, cmap=theme.sequential
+            edges(tale.times, log_time),
+            np.linspace(-1, 1, bins + 1),
+            masked,
+            norm=norm,
+            cmap=theme.sequential,
         )
         mesh.set_rasterized(True)
         colour_bar(ax, mesh, "share of pairs")
@@ -88,13 +106,33 @@ def _ridge(ax: Axes, base: int, moment: str, share: np.ndarray, theme: Theme) ->
     peak = share.max()
     borders = np.linspace(-1, 1, len(share) + 1)
     if peak > 0:
-        ax.stairs(base + 0.66 * share / peak, borders, baseline=base, fill=True, color=theme.palette[0], alpha=0.35, lw=0)
-        ax.stairs(base + 0.66 * share / peak, borders, baseline=base, color=theme.palette[0], lw=0.9)
+        ax.stairs(
+            base + 0.66 * share / peak,
+            borders,
+            baseline=base,
+            fill=True,
+            color=theme.palette[0],
+            alpha=0.35,
+            lw=0,
+        )
+        ax.stairs(
+            base + 0.66 * share / peak, borders, baseline=base, color=theme.palette[0], lw=0.9
+        )
     ax.axhline(base, color=theme.faint, lw=0.6, zorder=0)
-    ax.text(0.0, base + 0.82, moment, transform=ax.get_yaxis_transform(), va="center", color=theme.ink)
+    ax.text(
+        0.0, base + 0.82, moment, transform=ax.get_yaxis_transform(), va="center", color=theme.ink
+    )
     if peak > 0:
         note = f"peak {100 * peak:.2g} %" if peak < 0.995 else "peak 100 %"
-        ax.text(1.0, base + 0.82, note, transform=ax.get_yaxis_transform(), ha="right", va="center", color=theme.soft)
+        ax.text(
+            1.0,
+            base + 0.82,
+            note,
+            transform=ax.get_yaxis_transform(),
+            ha="right",
+            va="center",
+            color=theme.soft,
+        )
 
 
 def _note_single(ax: Axes, tale: Story, theme: Theme) -> None:

@@ -17,12 +17,18 @@ _MANY = 400  # up to so many tokens the order of branches is optimised too
 
 
 def attention(
-    result: xr.Dataset, *, ax: Axes | None = None, at: float | None = None, reorder: bool | None = None, title: bool = True
+    result: xr.Dataset,
+    *,
+    ax: Axes | None = None,
+    at: float | None = None,
+    reorder: bool | None = None,
+    title: bool = True,
 ) -> Axes:
     """The attention matrix at one time: how much each token (row) listens to each (column).
 
-    Tokens are ordered so that near ones are neighbours, which makes clusters blocks: by angle on the circle, by a tree of
-    distances elsewhere. Where their order matters (causal laws), it is kept.
+    Tokens are ordered so that near ones are neighbours, which makes clusters blocks: by angle on
+    the circle, by a tree of distances elsewhere. Where their order matters (causal laws), it is
+    kept.
 
     Args:
       result: a run of an attention dynamics, or a model with a variable `attention`.
@@ -42,7 +48,12 @@ def attention(
         side = (0.5, tale.n + 0.5)
         extent = (*side, *side[::-1])
         image = ax.imshow(
-            matrix[np.ix_(order, order)], cmap=theme.sequential, vmin=0, extent=extent, interpolation="nearest", aspect="equal"
+            matrix[np.ix_(order, order)],
+            cmap=theme.sequential,
+            vmin=0,
+            extent=extent,
+            interpolation="nearest",
+            aspect="equal",
         )
         colour_bar(ax, image, "attention $A_{ij}$")
         ordered = " (neighbours together)" if changed else ""
@@ -63,18 +74,27 @@ def seriation(x: np.ndarray) -> np.ndarray:
     if d == 2:
         angle = np.sort(np.arctan2(x[:, 1], x[:, 0]))
         gaps = np.diff(angle, append=angle[0] + 2 * np.pi)
-        start = angle[(np.argmax(gaps) + 1) % n]  # cut the circle where it is emptiest, not amid a cluster
+        start = angle[
+            (np.argmax(gaps) + 1) % n
+        ]  # cut the circle where it is emptiest, not amid a cluster
         turned = np.mod(np.arctan2(x[:, 1], x[:, 0]) - start + 1e-9, 2 * np.pi)
         return np.argsort(turned, kind="stable")
     return leaves_list(linkage(x, "average", optimal_ordering=n <= _MANY))
 
 
 def _matrix(tale: Story, frame: int) -> np.ndarray:
-    """The attention matrix between the tokens that count: the result's own, or that of its dynamics."""
+    """The attention matrix between the tokens that count: the result's own, or that of its
+    dynamics.
+    """
     if "attention" in tale.result and tale.result["attention"].ndim == 3:
         values = tale.result["attention"].isel(time=frame).values
     elif tale.law is None:
-        raise UserError("attention needs a dynamics in the recipe or a variable `attention`, got neither; measure it first")
+        raise UserError(
+            "attention needs a dynamics in the recipe or a variable `attention`, got neither;"
+            " measure it first"
+        )
     else:
-        values = tale.measured(AttentionMatrix(t=float(tale.times[frame])), np.array([frame])).values[0]
+        values = tale.measured(
+            AttentionMatrix(t=float(tale.times[frame])), np.array([frame])
+        ).values[0]
     return values[np.ix_(tale.kept, tale.kept)]

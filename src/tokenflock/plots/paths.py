@@ -25,16 +25,13 @@ def trajectories(
 ) -> Axes:
     """The path of every token against time, coloured by the cluster in which it ends.
 
-    For d = 2 the angle, without jumps, in units of pi. For d > 2 the cosine to the final mean direction, or the first
-    coordinate where the final mean has no direction.
+    For d = 2 the angle, without jumps, in units of pi. For d > 2 the cosine to the final mean
+    direction, or the first coordinate where the final mean has no direction.
 
-    Args:
-      result: a run, or a model.
-      ax: where to draw; a new figure unless given.
-      log_time: logarithmic time.
-      clusters_at: the time whose clusters give the colours. Unless given it is the last; where all tokens are one cluster by
-        then, the end of the longest stage with a few clusters. Where tokens are words of a model, the seven most frequent words
-        have a colour each.
+    Args: result: a run, or a model. ax: where to draw; a new figure unless given. log_time:
+      logarithmic time. clusters_at: the time whose clusters give the colours. Unless given it is
+      the last; where all tokens are one cluster by then, the end of the longest stage with a few
+      clusters. Where tokens are words of a model, the seven most frequent words have a colour each.
       title: say what ran.
     """
     tale = story(result)
@@ -42,7 +39,9 @@ def trajectories(
         ax = ax if ax is not None else canvas(4.6, 3.2).add_subplot()
         values, label = _heights(tale)
         rgba = colours(theme, colour_groups(tale, clusters_at))
-        segments = np.stack([np.broadcast_to(tale.times[:, None], values.shape), values], axis=-1).swapaxes(0, 1)
+        segments = np.stack(
+            [np.broadcast_to(tale.times[:, None], values.shape), values], axis=-1
+        ).swapaxes(0, 1)
         width = float(np.clip(9 / np.sqrt(tale.n), 0.35, 1.3))
         ax.add_collection(LineCollection(segments, colors=rgba, linewidths=width, alpha=0.85))
         time_axis(ax, tale, log_time)
@@ -66,7 +65,10 @@ def _heights(tale: Story) -> tuple[np.ndarray, str]:
 
 
 def _angles(x: np.ndarray) -> np.ndarray:
-    """Angles without jumps in time, (frames, n). The circle is cut where its end state is emptiest, not amid a cluster."""
+    """Angles without jumps in time, (frames, n).
+
+    The circle is cut where its end state is emptiest, not amid a cluster.
+    """
     angle = np.unwrap(np.arctan2(x[..., 1], x[..., 0]), axis=0)
     last = np.sort(np.mod(angle[-1], 2 * np.pi))
     gaps = np.diff(last, prepend=last[-1] - 2 * np.pi)

@@ -36,18 +36,17 @@ def phase_diagram(
     log_time: bool | None = None,
     title: bool = True,
 ) -> Axes:
-    """An observable of an ensemble over time and a swept parameter, with the transition that theory predicts.
+    """An observable of an ensemble over time and a swept parameter, with the transition that theory
+    predicts.
 
-    The pair density is always shown from 0 to 1, other observables over their own range. Cells are centred on the values of
-    the parameter, whose axis is logarithmic where they are a geometric series.
+    The pair density is always shown from 0 to 1, other observables over their own range. Cells are
+    centred on the values of the parameter, whose axis is logarithmic where they are a geometric
+    series.
 
-    Args:
-      result: an ensemble over one parameter, as from `phase_diagram` or `ensemble`.
-      ax: where to draw; a new figure unless given.
-      observable: the variable to show; the first unless given.
-      curve: draw the variable `transition` where there is one.
-      log_time: logarithmic time; unless given, where frames span over three decades in about equal ratios.
-      title: say what ran.
+    Args: result: an ensemble over one parameter, as from `phase_diagram` or `ensemble`. ax: where
+      to draw; a new figure unless given. observable: the variable to show; the first unless given.
+      curve: draw the variable `transition` where there is one. log_time: logarithmic time; unless
+      given, where frames span over three decades in about equal ratios. title: say what ran.
     """
     swept = sweep(result, observable)
     with look(ax) as theme:
@@ -70,20 +69,25 @@ def phase_grid(
     curve: bool = True,
     log_time: bool | None = None,
 ) -> Figure:
-    """Phase diagrams side by side on one scale of colour. Each is titled by its d and by what else tells it from the others.
+    """Phase diagrams side by side on one scale of colour. Each is titled by its d and by what else
+    tells it from the others.
 
-    Args:
-      results: ensembles over the same parameter, as from `phase_diagram` or `ensemble`.
-      columns: how many panels are in a row at most.
-      observable: the variable to show; the first unless given.
-      curve: draw the variable `transition` where there is one.
-      log_time: logarithmic time; unless given, where frames span over three decades in about equal ratios.
+    Args: results: ensembles over the same parameter, as from `phase_diagram` or `ensemble`.
+      columns: how many panels are in a row at most. observable: the variable to show; the first
+      unless given. curve: draw the variable `transition` where there is one. log_time: logarithmic
+      time; unless given, where frames span over three decades in about equal ratios.
     """
     require(len(results) > 0, "results", "at least one ensemble", "none")
     require(columns >= 1, "columns", "1 or more", columns)
     sweeps = [sweep(result, observable) for result in results]
     kinds = sorted({f"{one.observable} over {one.parameter}" for one in sweeps})
-    require(len(kinds) == 1, "results", "of one observable over one parameter", kinds, "draw each with phase_diagram")
+    require(
+        len(kinds) == 1,
+        "results",
+        "of one observable over one parameter",
+        kinds,
+        "draw each with phase_diagram",
+    )
     with look() as theme:
         figure, axes = _panels(len(sweeps), columns)
         scale = _scale(sweeps)
@@ -99,7 +103,7 @@ def phase_grid(
 
 
 def titled(ax: Axes, swept: Sweep) -> None:
-    """The title of a plot of one ensemble, which says the convention in place of the axis of time."""
+    """The title of a plot of one ensemble, which says the convention instead of the axis."""
     what, *rest = swept.facts.values() or [""]
     details = ", ".join(rest) + (f" ({swept.convention})" if swept.convention else "")
     between = "" if not rest else ",\n" if len(what + details) > _LONG else ", "
@@ -113,7 +117,9 @@ def _map(ax: Axes, swept: Sweep, theme: Theme, scale: Normalize, log_time: bool 
     log_time = geometric(swept.times) if log_time is None else log_time
     borders = _borders(swept.values)
     masked = np.ma.masked_invalid(swept.mean)
-    mesh = ax.pcolormesh(edges(swept.times, log_time), borders, masked, norm=scale, cmap=theme.sequential)
+    mesh = ax.pcolormesh(
+        edges(swept.times, log_time), borders, masked, norm=scale, cmap=theme.sequential
+    )
     mesh.set_rasterized(True)  # thousands of cells as shapes would make a slow file with seams
     if series(swept.values):
         _series_axis(ax, swept.values)
@@ -126,7 +132,9 @@ def _map(ax: Axes, swept: Sweep, theme: Theme, scale: Normalize, log_time: bool 
 def _series_axis(ax: Axes, values: np.ndarray) -> None:
     """A logarithmic axis with plain numbers: the values themselves where they are few."""
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(FixedLocator(values) if len(values) <= _FEW else LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_locator(
+        FixedLocator(values) if len(values) <= _FEW else LogLocator(subs=(1, 2, 5))
+    )
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
 
@@ -150,23 +158,37 @@ def _scale(sweeps: Sequence[Sweep]) -> Normalize:
 
 
 def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
-    """The predicted transition, with a halo that sets it off from any colour; None where it is nowhere in the picture."""
+    """The predicted transition, with a halo that sets it off from any colour.
+
+    None where it is nowhere in the picture.
+    """
     if swept.front is None:
         return None
     (times, values), (low, high) = _curve(swept), ax.get_ylim()
     inside = (values >= low) & (values <= high)
     if not inside.any():
         return None
-    near = inside | np.roll(inside, 1) | np.roll(inside, -1)  # one point more, so that the line ends at the border
+    near = (
+        inside | np.roll(inside, 1) | np.roll(inside, -1)
+    )  # one point more, so that the line ends at the border
     name = str(swept.front.attrs.get("curve", "")).replace("n =", "$n$ =")
     label = "theory" + (f": {name}" if name else "")
     halo = [Stroke(linewidth=3.4, foreground=theme.paper), Normal()]
-    (line,) = ax.plot(times, np.where(near, values, np.nan), color=theme.palette[2], lw=1.5, label=label, path_effects=halo)
+    (line,) = ax.plot(
+        times,
+        np.where(near, values, np.nan),
+        color=theme.palette[2],
+        lw=1.5,
+        label=label,
+        path_effects=halo,
+    )
     return line
 
 
 def _curve(swept: Sweep) -> tuple[np.ndarray, np.ndarray]:
-    """(times, values) of the predicted transition, from where it begins at zero: it is steep there, between two frames."""
+    """(times, values) of the predicted transition, from where it begins at zero: it is steep there,
+    between two frames.
+    """
     values, onset = swept.front.values, swept.front.attrs.get("onset")
     later = np.isfinite(values) & (swept.times > (np.inf if onset is None else onset))
     if not later.any():
@@ -176,10 +198,15 @@ def _curve(swept: Sweep) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _key(ax: Axes, line: Line2D, theme: Theme) -> None:
-    """The name of the curve, at early times and large beta, where nothing has clustered; elsewhere if the curve is there."""
+    """The name of the curve, at early times and large beta, where nothing has clustered.
+
+    Elsewhere if the curve is there.
+    """
     x, y = ax.transAxes.inverted().transform(ax.transData.transform(line.get_xydata())).T
     where = "lower right" if np.any((x > 0) & (x < 0.5) & (y > 0.86) & (y < 1)) else "upper left"
-    key = ax.legend(handles=[line], loc=where, handlelength=1.6, borderaxespad=0.7, frameon=True, fancybox=False)
+    key = ax.legend(
+        handles=[line], loc=where, handlelength=1.6, borderaxespad=0.7, frameon=True, fancybox=False
+    )
     key.get_frame().set(facecolor=theme.paper, edgecolor="none", alpha=0.92)
 
 
@@ -201,7 +228,9 @@ def _panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
 
 
 def _label_borders(axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
-    """Labels of axes on the border of the grid only, and numbers too where all panels have the same."""
+    """Labels of axes on the border of the grid only, and numbers too where all panels have the
+    same.
+    """
     same_x = len({ax.get_xlim() for ax in axes}) == 1
     same_y = len({ax.get_ylim() for ax in axes}) == 1
     columns = axes[0].get_subplotspec().get_gridspec().ncols
@@ -213,19 +242,28 @@ def _label_borders(axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
 
 
 def _shared_key(figure: Figure, lines: Sequence[Line2D]) -> None:
-    """One name for the curves of all panels, above them; its details where they are the same for all."""
+    """One name for the curves of all panels, above them.
+
+    Its details where they are the same for all.
+    """
     names = sorted({str(line.get_label()) for line in lines})
     if names:
         name = names[0] if len(names) == 1 else names[0].partition(":")[0]
         beside = _LETTER * len(figure.get_suptitle() + name) < figure.get_size_inches()[0]
         where = "upper right" if beside else "outside lower right"
-        figure.legend(handles=[lines[0]], labels=[name], loc=where, handlelength=1.6, borderaxespad=0.2)
+        figure.legend(
+            handles=[lines[0]], labels=[name], loc=where, handlelength=1.6, borderaxespad=0.2
+        )
 
 
 def _tell_apart(figure: Figure, axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
     """What all panels share is said once, above them; d and what differs on each."""
     topics = list(dict.fromkeys(topic for one in sweeps for topic in one.facts))
-    apart = [topic for topic in topics if topic == "d" or len({one.facts.get(topic) for one in sweeps}) > 1]
+    apart = [
+        topic
+        for topic in topics
+        if topic == "d" or len({one.facts.get(topic) for one in sweeps}) > 1
+    ]
     for ax, one in zip(axes, sweeps):
         ax.set_title(", ".join(one.facts[topic] for topic in apart if topic in one.facts))
     same = ", ".join(sweeps[0].facts[topic] for topic in topics if topic not in apart)

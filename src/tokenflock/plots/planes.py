@@ -23,10 +23,11 @@ def plane(
     tail: int = 0,
     clusters_at: float | None = None,
 ) -> Axes:
-    """Directions of tokens at one time, in the plane of the first two principal axes of all frames about their mean.
+    """Directions of tokens at one time, in the plane of the first two principal axes of all frames
+    about their mean.
 
-    Up to 96 tokens of a model are written as words; else tokens that coincide are one disc. The title says what share of the
-    spread the plane holds.
+    Up to 96 tokens of a model are written as words; else tokens that coincide are one disc. The
+    title says what share of the spread the plane holds.
 
     Args:
       result: a run, or a model, with d >= 2.
@@ -49,7 +50,9 @@ def plane(
 class PlaneView:
     """The artists of a plane, brought to any frame by `show`."""
 
-    def __init__(self, ax: Axes, tale: Story, theme: Theme, groups: np.ndarray, *, tail: int = 0) -> None:
+    def __init__(
+        self, ax: Axes, tale: Story, theme: Theme, groups: np.ndarray, *, tail: int = 0
+    ) -> None:
         if tale.d < 2:
             raise UserError(f"plane needs d >= 2, got d = {tale.d}; use timeline")
         self.ax, self.tale, self.theme, self.tail = ax, tale, theme, tail
@@ -58,12 +61,15 @@ class PlaneView:
         self.seen = self._project(tale.x)  # (frames, n, 2)
         self._furnish()
         self.tails = LineCollection([], linewidths=0.8, zorder=2, capstyle="butt")
-        self.discs: PathCollection = ax.scatter([], [], zorder=3, edgecolors=theme.paper, linewidths=0.6)
+        self.discs: PathCollection = ax.scatter(
+            [], [], zorder=3, edgecolors=theme.paper, linewidths=0.6
+        )
         ax.add_collection(self.tails, autolim=False)
         words = tale.words if tale.words is not None and tale.n <= LEGIBLE else []
         style = {"ha": "center", "va": "center", "zorder": 4, "fontsize": "large", "clip_on": True}
         self.words = [
-            ax.text(0, 0, _plain(word), color=colour, fontweight="bold", **style) for word, colour in zip(words, self.rgba)
+            ax.text(0, 0, _plain(word), color=colour, fontweight="bold", **style)
+            for word, colour in zip(words, self.rgba)
         ]
         self.artists = (self.tails, self.discs, *self.words)
 
@@ -72,8 +78,15 @@ class PlaneView:
 
     def _furnish(self) -> None:
         low, high = self.seen.min(axis=(0, 1)), self.seen.max(axis=(0, 1))
-        middle, half = (low + high) / 2, 0.56 * max(np.ptp(np.stack([low, high]), axis=0).max(), 1e-9)
-        self.ax.set(xlim=middle[0] + half * np.array([-1, 1]), ylim=middle[1] + half * np.array([-1, 1]), aspect="equal")
+        middle, half = (
+            (low + high) / 2,
+            0.56 * max(np.ptp(np.stack([low, high]), axis=0).max(), 1e-9),
+        )
+        self.ax.set(
+            xlim=middle[0] + half * np.array([-1, 1]),
+            ylim=middle[1] + half * np.array([-1, 1]),
+            aspect="equal",
+        )
         self.ax.axis("off")
 
     def show(self, frame: int, drawn: Discs, turn: float = 0.0) -> None:
@@ -99,7 +112,9 @@ class PlaneView:
 
 
 def _axes(tale: Story) -> tuple[np.ndarray, np.ndarray, str]:
-    """The mean of all frames, the two axes of greatest spread about it, and a note on the share that they hold."""
+    """The mean of all frames, the two axes of greatest spread about it, and a note on the share
+    that they hold.
+    """
     mean = np.einsum("fnd,n->d", tale.x, tale.w) / (tale.frames * tale.w.sum())
     centred = tale.x - mean
     moment = np.einsum("fni,fnj,n->ij", centred, centred, tale.w, optimize=True)

@@ -12,17 +12,30 @@ from matplotlib.figure import FigureBase
 from tokenflock.errors import UserError
 from tokenflock.results import whole, writable
 
-_UNDATED = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # the same figure gives the same file
+_UNDATED = {
+    ".png": {},
+    ".pdf": {"CreationDate": None},
+    ".svg": {"Date": None},
+}  # the same figure gives the same file
 
 
 def save_figure(figure: FigureBase | Axes, path: str | os.PathLike[str], *, dpi: int = 220) -> Path:
-    """Write a figure (or the figure of some axes) as .png, .pdf or .svg. The file appears only once it is complete."""
+    """Write a figure (or the figure of some axes) as .png, .pdf or .svg.
+
+    The file appears only once it is complete.
+    """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in _UNDATED:
-        raise UserError(f"a figure is written as .png, .pdf or .svg, got {path.name!r}; write e.g. {path.with_suffix('.png')}")
+        raise UserError(
+            f"a figure is written as .png, .pdf or .svg, got {path.name!r}; write e.g."
+            f" {path.with_suffix('.png')}"
+        )
     writable(path)
     root = figure.get_figure(root=True)
-    with whole(path) as part, matplotlib.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "tokenflock"}):
+    with (
+        whole(path) as part,
+        matplotlib.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "tokenflock"}),
+    ):
         root.savefig(part, dpi=dpi, metadata=_UNDATED[suffix])
     return path

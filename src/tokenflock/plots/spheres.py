@@ -20,7 +20,9 @@ from tokenflock.plots.styles import Theme, canvas, colour_bar, look
 
 _PIXELS = 110  # a side of the image of the ball
 _DUSK = -0.12  # the depth by which a token that goes behind the ball has become faint
-_LIGHT = np.array([-0.45, 0.6, 0.66])  # where the light comes from, seen by the camera: right, up, towards us
+_LIGHT = np.array(
+    [-0.45, 0.6, 0.66]
+)  # where the light comes from, seen by the camera: right, up, towards us
 
 
 def sphere(
@@ -35,10 +37,11 @@ def sphere(
     delta: float = COINCIDE,
     clusters_at: float | None = None,
 ) -> Axes:
-    """Tokens on the sphere at one time, seen from afar (orthographic); tokens on the far side are small and faint.
+    """Tokens on the sphere at one time, seen from afar (orthographic); tokens on the far side are
+    small and faint.
 
-    For d > 3 the first three principal axes of all frames are shown, and the title says so. With `landscape`, the colour of
-    the sphere is the potential of the tokens: they climb it.
+    For d > 3 the first three principal axes of all frames are shown, and the title says so. With
+    `landscape`, the colour of the sphere is the potential of the tokens: they climb it.
 
     Args:
       result: a run, or a model, with d >= 3.
@@ -56,7 +59,16 @@ def sphere(
         ax = ax if ax is not None else canvas(3.9 if landscape else 3.4, 3.6).add_subplot()
         frame = tale.frame(at)
         groups = colour_groups(tale, clusters_at)
-        view = SphereView(ax, tale, theme, groups, tail=tail, landscape=landscape, azimuth=azimuth, elevation=elevation)
+        view = SphereView(
+            ax,
+            tale,
+            theme,
+            groups,
+            tail=tail,
+            landscape=landscape,
+            azimuth=azimuth,
+            elevation=elevation,
+        )
         view.show(frame, discs(tale, np.array([frame]), groups, delta)[0])
         ax.set_title("\n".join(filter(None, [tale.heading, tale.moment(frame), view.note])))
         if landscape:
@@ -89,7 +101,13 @@ class SphereView:
         self.azimuth, self.elevation = _camera(tale, self.axes, azimuth, elevation)
         ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
         ax.axis("off")
-        self.ball = ax.imshow(_shaded(theme), extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=1)
+        self.ball = ax.imshow(
+            _shaded(theme),
+            extent=(-1, 1, -1, 1),
+            origin="lower",
+            interpolation="bilinear",
+            zorder=1,
+        )
         self.ball.set_clip_path(Circle((0, 0), 1, transform=ax.transData))
         ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08))
         self.lines = LineCollection([], linewidths=0.45, colors=theme.soft, alpha=0.3, zorder=2)
@@ -99,7 +117,13 @@ class SphereView:
         ax.add_patch(self.rim)
         ax.add_collection(self.lines, autolim=False)
         ax.add_collection(self.tails, autolim=False)
-        self.artists = (*((self.ball,) if landscape else ()), self.lines, self.rim, self.tails, self.discs)
+        self.artists = (
+            *((self.ball,) if landscape else ()),
+            self.lines,
+            self.rim,
+            self.tails,
+            self.discs,
+        )
 
     def show(self, frame: int, drawn: Discs, turn: float = 0.0) -> None:
         """Bring the picture to a frame, with the camera turned by so many degrees."""
@@ -121,7 +145,9 @@ class SphereView:
             self._show_landscape(frame, camera)
 
     def _show_tails(self, frame: int, camera: np.ndarray) -> None:
-        past = self.tale.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T  # oldest first
+        past = (
+            self.tale.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T
+        )  # oldest first
         age = np.arange(len(past) - 1, -1, -1) / self.tail
         segments = np.stack([past[:-1, :, :2], past[1:, :, :2]], axis=2).reshape(-1, 2, 2)
         depth = (past[:-1, :, 2] + past[1:, :, 2]).reshape(-1) / 2
@@ -133,7 +159,9 @@ class SphereView:
         self.tails.set_linewidth(0.4 + 1.0 * fade)
 
     def _show_landscape(self, frame: int, camera: np.ndarray) -> None:
-        height = potential(surface() @ camera, self.tale.x[frame] @ self.axes.T, self.tale.w, self.beta)
+        height = potential(
+            surface() @ camera, self.tale.x[frame] @ self.axes.T, self.tale.w, self.beta
+        )
         rgba = self.terrain((height - self.floor) / (1 - self.floor))
         rgba[..., :3] *= (0.7 + 0.3 * lambert())[..., None]
         self.ball.set_data((255 * rgba).astype(np.uint8))
@@ -149,7 +177,9 @@ def principal_axes(tale: Story) -> tuple[np.ndarray, str]:
     return vectors[:, :-4:-1].T, f"first 3 of {tale.d} principal axes ({share:.0f} %)"
 
 
-def _camera(tale: Story, axes: np.ndarray, azimuth: float | None, elevation: float | None) -> tuple[float, float]:
+def _camera(
+    tale: Story, axes: np.ndarray, azimuth: float | None, elevation: float | None
+) -> tuple[float, float]:
     """Angles of the camera; unless given, a little beside the place where most tokens end up."""
     mean = axes @ (tale.w @ tale.x[-1])
     left = np.degrees(np.arctan2(mean[1], mean[0])) - 25 if azimuth is None else azimuth
@@ -173,7 +203,9 @@ def _presence(depth: np.ndarray) -> np.ndarray:
 
 @cache
 def surface() -> np.ndarray:
-    """Points of the near side of the ball under each pixel, in the frame of the camera (pixels, pixels, 3)."""
+    """Points of the near side of the ball under each pixel, in the frame of the camera (pixels,
+    pixels, 3).
+    """
     side = np.linspace(-1, 1, _PIXELS)
     a, b = np.meshgrid(side, side)
     return np.stack([a, b, np.sqrt(np.maximum(1 - a**2 - b**2, 0))], axis=-1)
@@ -193,7 +225,10 @@ def _shaded(theme: Theme) -> np.ndarray:
 def graticule(camera: np.ndarray) -> list[np.ndarray]:
     """Meridians and parallels every 30 degrees, the near side only."""
     around, along = np.radians(np.linspace(0, 360, 121)), np.radians(np.linspace(-90, 90, 61))
-    meridians = [(np.cos(along) * np.cos(a), np.cos(along) * np.sin(a), np.sin(along)) for a in np.radians(range(0, 360, 30))]
+    meridians = [
+        (np.cos(along) * np.cos(a), np.cos(along) * np.sin(a), np.sin(along))
+        for a in np.radians(range(0, 360, 30))
+    ]
     parallels = [
         (np.cos(b) * np.cos(around), np.cos(b) * np.sin(around), np.full_like(around, np.sin(b)))
         for b in np.radians(range(-60, 90, 30))

@@ -23,7 +23,10 @@ ThemeName = Literal["light", "dark"]
 
 @dataclass(frozen=True)
 class Theme:
-    """The colours of one theme. The palette is safe for the colour-blind, and its neighbours differ in grey."""
+    """The colours of one theme.
+
+    The palette is safe for the colour-blind, and its neighbours differ in grey.
+    """
 
     name: str
     paper: str
@@ -49,44 +52,92 @@ class Theme:
 
 THEMES = {
     "light": Theme(
-        name="light", paper="#ffffff", ink="#1b1f24", soft="#59616b", faint="#c9ced6",
-        palette=("#0b559f", "#e0a11b", "#bb4a6b", "#2a9d8f", "#7b5ea7", "#6fb7e6", "#8c5a2b"), neutral="#8b929c",
-        ball=("#b4bdca", "#fbfcfd"), shades=("#ffffff", "#cfe3ec", "#7fb3d0", "#2f74ad", "#12356b", "#0a1535"),
+        name="light",
+        paper="#ffffff",
+        ink="#1b1f24",
+        soft="#59616b",
+        faint="#c9ced6",
+        palette=("#0b559f", "#e0a11b", "#bb4a6b", "#2a9d8f", "#7b5ea7", "#6fb7e6", "#8c5a2b"),
+        neutral="#8b929c",
+        ball=("#b4bdca", "#fbfcfd"),
+        shades=("#ffffff", "#cfe3ec", "#7fb3d0", "#2f74ad", "#12356b", "#0a1535"),
         relief=("#48617f", "#869cb3", "#c0cbd2", "#efe6cc", "#f5ca70"),
     ),
     "dark": Theme(
-        name="dark", paper="#0f1319", ink="#edf0f4", soft="#9aa4b1", faint="#343c48",
-        palette=("#5ba7f7", "#f4c04e", "#d94f78", "#45cfb4", "#b89df2", "#b5e1ff", "#d59b69"), neutral="#7d8794",
-        ball=("#141a23", "#4a5668"), shades=("#0f1319", "#1d2f4d", "#2f5f95", "#4f9fcf", "#a8dcd9", "#fdf6d8"),
+        name="dark",
+        paper="#0f1319",
+        ink="#edf0f4",
+        soft="#9aa4b1",
+        faint="#343c48",
+        palette=("#5ba7f7", "#f4c04e", "#d94f78", "#45cfb4", "#b89df2", "#b5e1ff", "#d59b69"),
+        neutral="#7d8794",
+        ball=("#141a23", "#4a5668"),
+        shades=("#0f1319", "#1d2f4d", "#2f5f95", "#4f9fcf", "#a8dcd9", "#fdf6d8"),
         relief=("#11161f", "#1f2c42", "#35506f", "#748487", "#dcb862"),
     ),
-}  # fmt: skip
+}
 
 _active: ContextVar[str | None] = ContextVar("tokenflock_theme", default=None)
 
 
 def rc(theme: ThemeName = "light") -> dict[str, Any]:
-    """The matplotlib settings of a theme, without LaTeX and with fonts that every matplotlib brings along."""
+    """The matplotlib settings of a theme, without LaTeX and with fonts that every matplotlib brings
+    along.
+    """
     require(theme in THEMES, "theme", " or ".join(map(repr, THEMES)), repr(theme))
     look = THEMES[theme]
     return {
-        "figure.facecolor": look.paper, "axes.facecolor": look.paper, "savefig.facecolor": "auto",
-        "text.color": look.ink, "axes.labelcolor": look.ink, "axes.titlecolor": look.ink, "axes.edgecolor": look.soft,
-        "xtick.color": look.soft, "ytick.color": look.soft, "xtick.labelcolor": look.ink, "ytick.labelcolor": look.ink,
-        "grid.color": look.faint, "axes.prop_cycle": matplotlib.cycler(color=look.palette),
-        "font.family": "STIXGeneral", "mathtext.fontset": "stix", "text.usetex": False, "axes.unicode_minus": True,
-        "font.size": 9, "axes.titlesize": 10, "axes.labelsize": 9.5, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
-        "legend.fontsize": 8.5, "figure.titlesize": 11, "axes.titlelocation": "left", "axes.titlepad": 6,
-        "axes.linewidth": 0.6, "lines.linewidth": 1.3, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
-        "xtick.minor.width": 0.4, "ytick.minor.width": 0.4, "xtick.major.size": 3, "ytick.major.size": 3,
-        "xtick.minor.size": 1.8, "ytick.minor.size": 1.8, "axes.spines.top": False, "axes.spines.right": False,
-        "legend.frameon": False, "figure.dpi": 110, "savefig.dpi": 220, "pdf.fonttype": 42, "ps.fonttype": 42,
-    }  # fmt: skip
+        "figure.facecolor": look.paper,
+        "axes.facecolor": look.paper,
+        "savefig.facecolor": "auto",
+        "text.color": look.ink,
+        "axes.labelcolor": look.ink,
+        "axes.titlecolor": look.ink,
+        "axes.edgecolor": look.soft,
+        "xtick.color": look.soft,
+        "ytick.color": look.soft,
+        "xtick.labelcolor": look.ink,
+        "ytick.labelcolor": look.ink,
+        "grid.color": look.faint,
+        "axes.prop_cycle": matplotlib.cycler(color=look.palette),
+        "font.family": "STIXGeneral",
+        "mathtext.fontset": "stix",
+        "text.usetex": False,
+        "axes.unicode_minus": True,
+        "font.size": 9,
+        "axes.titlesize": 10,
+        "axes.labelsize": 9.5,
+        "xtick.labelsize": 8.5,
+        "ytick.labelsize": 8.5,
+        "legend.fontsize": 8.5,
+        "figure.titlesize": 11,
+        "axes.titlelocation": "left",
+        "axes.titlepad": 6,
+        "axes.linewidth": 0.6,
+        "lines.linewidth": 1.3,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "xtick.minor.width": 0.4,
+        "ytick.minor.width": 0.4,
+        "xtick.major.size": 3,
+        "ytick.major.size": 3,
+        "xtick.minor.size": 1.8,
+        "ytick.minor.size": 1.8,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "figure.dpi": 110,
+        "savefig.dpi": 220,
+        "pdf.fonttype": 42,
+        "ps.fonttype": 42,
+    }
 
 
 @contextmanager
 def style(theme: ThemeName = "light") -> Iterator[Theme]:
-    """Draw in a theme: `with style("dark"): circle(run)`. The settings of matplotlib are as before when it ends."""
+    """Draw in a theme: `with style("dark"): circle(run)`. The settings of matplotlib are as before
+    when it ends.
+    """
     settings = rc(theme)
     token = _active.set(theme)
     try:
@@ -98,7 +149,9 @@ def style(theme: ThemeName = "light") -> Iterator[Theme]:
 
 @contextmanager
 def look(home: Axes | FigureBase | None = None) -> Iterator[Theme]:
-    """The theme to draw in: that of the axes or figure given, else of the `style` around, else light."""
+    """The theme to draw in: that of the axes or figure given, else of the `style` around, else
+    light.
+    """
     with style(_active.get() or "light" if home is None else _shade(home)) as theme:
         yield theme
 
@@ -113,7 +166,10 @@ def canvas(width: float, height: float) -> Figure:
 def panels(
     rows: int = 1, columns: int = 1, *, size: tuple[float, float] = (3.2, 2.6), **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of panels of so many inches each, and their axes row by row; options are those of `Figure.subplots`."""
+    """A figure of panels of so many inches each, and their axes row by row.
+
+    Options are those of `Figure.subplots`.
+    """
     with look():
         figure = canvas(columns * size[0], rows * size[1])
         axes = figure.subplots(rows, columns, squeeze=False, **options)

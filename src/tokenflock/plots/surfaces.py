@@ -27,21 +27,25 @@ def density_surface(
 ) -> Axes:
     """A density on the sphere, seen from afar (orthographic), as the colour of the ball.
 
-    For d > 3 a measure symmetric about an axis is drawn on a ball by its latitudes, and the title says so.
+    For d > 3 a measure symmetric about an axis is drawn on a ball by its latitudes, and the title
+    says so.
 
-    Args:
-      result: a result of `optimal_density` with a 3 by 3 matrix, or of `meanfield.evolve` with d >= 3.
-      ax: where to draw; a new figure unless given.
-      at: the time; the last unless given. The nearest frame is shown.
-      azimuth, elevation: of the camera, in degrees.
-      title: say what is shown.
+    Args: result: a result of `optimal_density` with a 3 by 3 matrix, or of `meanfield.evolve` with
+      d >= 3. ax: where to draw; a new figure unless given. at: the time; the last unless given. The
+      nearest frame is shown. azimuth, elevation: of the camera, in degrees. title: say what is
+      shown.
     """
     tale = spread(result, latitude="use radial")
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.0, 3.5).add_subplot()
         frame = tale.frame(at)
         view = BallView(
-            ax, tale, theme, norm=Normalize(0, float(tale.density[frame].max())), azimuth=azimuth, elevation=elevation
+            ax,
+            tale,
+            theme,
+            norm=Normalize(0, float(tale.density[frame].max())),
+            azimuth=azimuth,
+            elevation=elevation,
         )
         view.show(frame)
         colour_bar(ax, ScalarMappable(view.norm, theme.sequential), LABEL)
@@ -53,11 +57,26 @@ def density_surface(
 class BallView:
     """The artists of a ball, brought to any frame and camera by `show`."""
 
-    def __init__(self, ax: Axes, tale: Spread, theme: Theme, *, norm: Normalize, azimuth: float, elevation: float) -> None:
+    def __init__(
+        self,
+        ax: Axes,
+        tale: Spread,
+        theme: Theme,
+        *,
+        norm: Normalize,
+        azimuth: float,
+        elevation: float,
+    ) -> None:
         self.tale, self.colours, self.norm = tale, theme.sequential, norm
         self.azimuth, self.elevation = azimuth, elevation
         self.remark = f"latitudes of $S^{{{tale.d - 1}}}$, drawn on $S^2$" if tale.d > 3 else ""
-        self.ball = ax.imshow(np.zeros((2, 2, 4)), extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=1)
+        self.ball = ax.imshow(
+            np.zeros((2, 2, 4)),
+            extent=(-1, 1, -1, 1),
+            origin="lower",
+            interpolation="bilinear",
+            zorder=1,
+        )
         self.ball.set_clip_path(Circle((0, 0), 1, transform=ax.transData))
         self.lines = LineCollection([], linewidths=0.45, colors=theme.soft, alpha=0.35, zorder=2)
         self.rim = Circle((0, 0), 1, fill=False, ec=theme.soft, lw=0.7, zorder=3)
@@ -70,14 +89,19 @@ class BallView:
     def show(self, frame: int, turn: float = 0.0) -> None:
         """Bring the picture to a frame, with the camera turned by so many degrees."""
         camera = axes_of_view(self.azimuth + turn, self.elevation)
-        rgba = self.colours(self.norm(np.maximum(_values(self.tale, frame, surface() @ camera), self.norm.vmin)))
+        rgba = self.colours(
+            self.norm(np.maximum(_values(self.tale, frame, surface() @ camera), self.norm.vmin))
+        )
         rgba[..., :3] *= (0.86 + 0.14 * lambert())[..., None]
         self.ball.set_data(rgba)
         self.lines.set_segments(graticule(camera))
 
 
 def _values(tale: Spread, frame: int, points: np.ndarray) -> np.ndarray:
-    """The density at points (..., 3), linear between nodes; a pole has the mean of the ring around it."""
+    """The density at points (..., 3), linear between nodes.
+
+    A pole has the mean of the ring around it.
+    """
     latitude = np.arccos(np.clip(points[..., 2] / np.linalg.norm(points, axis=-1), -1, 1))
     order = np.argsort(tale.angle)
     angle, density = tale.angle[order], tale.density[frame][order]
@@ -87,5 +111,9 @@ def _values(tale: Spread, frame: int, points: np.ndarray) -> np.ndarray:
     north, south = (np.full((1, len(around)), ring.mean()) for ring in density[[0, -1]])
     density = np.concatenate([north, density, south])
     nodes = (np.concatenate([[0.0], angle, [np.pi]]), np.append(around, around[0] + 2 * np.pi))
-    longitude = np.mod(np.arctan2(points[..., 1], points[..., 0]) - around[0], 2 * np.pi) + around[0]
-    return RegularGridInterpolator(nodes, np.hstack([density, density[:, :1]]))((latitude, longitude))
+    longitude = (
+        np.mod(np.arctan2(points[..., 1], points[..., 0]) - around[0], 2 * np.pi) + around[0]
+    )
+    return RegularGridInterpolator(nodes, np.hstack([density, density[:, :1]]))(
+        (latitude, longitude)
+    )

@@ -25,17 +25,15 @@ def timeline(
     delta: float | None = None,
     title: bool = True,
 ) -> FigureBase:
-    """Energy and number of clusters over time, one above the other; a short tick marks each merge of clusters.
+    """Energy and number of clusters over time, one above the other; a short tick marks each merge
+    of clusters.
 
-    The energy is in the convention `staircase`, one at consensus, so that plateaus can be read off. Where the dynamics has no
-    beta, the order parameter takes its place, and the label says so.
+    The energy is in the convention `staircase`, one at consensus, so that plateaus can be read off.
+    Where the dynamics has no beta, the order parameter takes its place, and the label says so.
 
-    Args:
-      result: a run, or a model.
-      figure: a figure or subfigure to draw in; a new one unless given.
-      log_time: logarithmic time.
-      delta: tokens whose cosine is at least 1 - delta are in one cluster; 1e-3 unless given, and 0.1 for a model.
-      title: say what ran.
+    Args: result: a run, or a model. figure: a figure or subfigure to draw in; a new one unless
+      given. log_time: logarithmic time. delta: tokens whose cosine is at least 1 - delta are in one
+      cluster; 1e-3 unless given, and 0.1 for a model. title: say what ran.
     """
     tale = story(result)
     delta = tale.delta if delta is None else delta
@@ -46,7 +44,15 @@ def timeline(
         draw_counts(below, tale, theme, delta)
         merged = tale.merged(delta)
         for ax in (above, below):
-            ax.vlines(merged, 0, _MARGIN, transform=ax.get_xaxis_transform(), color=theme.palette[2], lw=0.9, label="merges")
+            ax.vlines(
+                merged,
+                0,
+                _MARGIN,
+                transform=ax.get_xaxis_transform(),
+                color=theme.palette[2],
+                lw=0.9,
+                label="merges",
+            )
         if len(merged):
             above.set_title("ticks: merges", loc="right", fontsize="small", color=theme.palette[2])
         time_axis(above, tale, log_time, label=False)
@@ -60,7 +66,9 @@ def timeline(
 def draw_height(ax: Axes, tale: Story, theme: Theme) -> None:
     """The energy (or order parameter) of every frame."""
     height = tale.height()
-    ax.plot(tale.times, height.values, color=theme.palette[0], marker="o" if tale.frames == 1 else None)
+    ax.plot(
+        tale.times, height.values, color=theme.palette[0], marker="o" if tale.frames == 1 else None
+    )
     ax.set_ylabel(str(height.attrs["long_name"]).replace(" (", "\n("))
     low, high = float(height.min()), float(height.max())
     if low >= 0 and high <= 1 + 1e-6:
@@ -74,7 +82,13 @@ def draw_height(ax: Axes, tale: Story, theme: Theme) -> None:
 def draw_counts(ax: Axes, tale: Story, theme: Theme, delta: float) -> None:
     """The number of clusters of every frame, as steps."""
     counts = tale.measured(ClusterCount(delta)).values
-    ax.step(tale.times, counts, where="post", color=theme.palette[0], marker="o" if tale.frames == 1 else None)
+    ax.step(
+        tale.times,
+        counts,
+        where="post",
+        color=theme.palette[0],
+        marker="o" if tale.frames == 1 else None,
+    )
     ax.set_ylabel("clusters" if delta < 0.01 else f"clusters\n(cosine ≥ {1 - delta:g})")
     if counts.max() <= _FEW:
         ax.set_ylim(0, counts.max() + 0.6)
@@ -91,13 +105,16 @@ def draw_counts(ax: Axes, tale: Story, theme: Theme, delta: float) -> None:
 def chapters(tale: Story, count: int) -> np.ndarray:
     """Frames that tell a run in a few pictures, the ends and equal steps of progress between.
 
-    Progress is half the climb of the energy and half the fall of the logarithm of the number of clusters. Where it stands
-    still, the middle of the stage is taken, and where there are too few stages, the middle of the widest gap.
+    Progress is half the climb of the energy and half the fall of the logarithm of the number of
+    clusters. Where it stands still, the middle of the stage is taken, and where there are too few
+    stages, the middle of the widest gap.
     """
     falls = -np.log(np.minimum.accumulate(tale.measured(ClusterCount(tale.delta)).values))
     progress = (_share(tale.height().values) + _share(falls)) / 2
     picked = {0, tale.frames - 1}
-    for target in progress[0] + (progress[-1] - progress[0]) * np.arange(1, count - 1) / (count - 1):
+    for target in progress[0] + (progress[-1] - progress[0]) * np.arange(1, count - 1) / (
+        count - 1
+    ):
         off = np.abs(progress - target)
         near = np.flatnonzero(off <= off.min() + 0.01)
         picked.add(int(near[len(near) // 2]))

@@ -19,19 +19,27 @@ _SHOWN = {
 }
 
 
-def training(result: xr.Dataset, *, axes: Sequence[Axes] | None = None, title: str = "", legend: bool = True):
-    """Mean cosine, clusters and effective rank of each layer at steps of a training, which are logarithmic after the tenth.
+def training(
+    result: xr.Dataset, *, axes: Sequence[Axes] | None = None, title: str = "", legend: bool = True
+):
+    """Mean cosine, clusters and effective rank of each layer at steps of a training, which are
+    logarithmic after the tenth.
 
     Lines are means over prompts (or seeds), bands their range.
 
-    Args:
-      result: `watch.nc`, which `tokenflock gpt train --watch` writes: variables with axes `step`, `layer` and one more.
-      axes: three axes to draw in; a new figure unless given.
-      title: above the first of them.
-      legend: name the layers.
+    Args: result: `watch.nc`, which `tokenflock gpt train --watch` writes: variables with axes
+      `step`, `layer` and one more. axes: three axes to draw in; a new figure unless given. title:
+      above the first of them. legend: name the layers.
     """
-    held = {"step", "layer"} <= set(map(str, result.sizes)) and all(name in result for name in _SHOWN)
-    require(held, "result", f"a training: {', '.join(_SHOWN)} along step and layer", sorted(map(str, result.data_vars)))
+    held = {"step", "layer"} <= set(map(str, result.sizes)) and all(
+        name in result for name in _SHOWN
+    )
+    require(
+        held,
+        "result",
+        f"a training: {', '.join(_SHOWN)} along step and layer",
+        sorted(map(str, result.data_vars)),
+    )
     with look(axes[0] if axes is not None else None) as theme:
         figure, axes = panels(1, 3, size=(2.9, 2.5)) if axes is None else (axes[0].figure, axes)
         shades = theme.sequential(np.linspace(0.35, 0.95, result.sizes["layer"]))

@@ -6,10 +6,23 @@ torch and transformers (`pip install 'tokenflock[models]'`) are imported when a 
 from tokenflock.catalogue import homes as _homes
 
 _HOMES = {
-    "probe": "layers", "halves": "layers", "Text": "texts", "load": "loading", "cached": "fetching", "Variant": "loading",
-    "choose": "prompts", "survey": "surveying", "Energies": "surveying", "extract": "extraction", "Block": "blocks",
-    "particle_system": "particles", "rerun_layer": "particles", "reconstruction": "particles", "effective_beta": "particles",
-    "follow": "following", "texts": "",
-}  # fmt: skip
+    "probe": "layers",
+    "halves": "layers",
+    "Text": "texts",
+    "load": "loading",
+    "cached": "fetching",
+    "Variant": "loading",
+    "choose": "prompts",
+    "survey": "surveying",
+    "Energies": "surveying",
+    "extract": "extraction",
+    "Block": "blocks",
+    "particle_system": "particles",
+    "rerun_layer": "particles",
+    "reconstruction": "particles",
+    "effective_beta": "particles",
+    "follow": "following",
+    "texts": "",
+}
 
 __getattr__, __dir__, __all__ = _homes(__name__, _HOMES)

@@ -9,7 +9,9 @@ from tokenflock.errors import UserError
 
 
 class _Late:
-    """A library that is imported when something of it is asked for: models that were trained here need none."""
+    """A library that is imported when something of it is asked for: models that were trained here
+    need none.
+    """
 
     def __init__(self, name: str):
         self._name = name
@@ -19,8 +21,8 @@ class _Late:
             return getattr(import_module(self._name), item)
         except ImportError as error:
             raise UserError(
-                f"a real model needs torch and transformers ({error.name} is not installed); write: "
-                "pip install 'tokenflock[models]'"
+                f"a real model needs torch and transformers ({error.name} is not installed); write:"
+                " pip install 'tokenflock[models]'"
             ) from None
 
 

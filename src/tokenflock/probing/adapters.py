@@ -1,4 +1,6 @@
-"""What differs between architectures: where their blocks are, and where the stream is after attention alone."""
+"""What differs between architectures: where their blocks are, and where the stream is after
+attention alone.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from tokenflock.probing._needs import torch
 
 @dataclass(frozen=True)
 class Tap:
-    """The place in a block at which the stream after attention can be read: what goes into a part, what comes out of it, or
-    what comes out of it added to what goes into the block."""
+    """The place in a block at which the stream after attention can be read: what goes into a part,
+    what comes out of it, or what comes out of it added to what goes into the block."""
 
     part: str
     side: Literal["input", "output", "added"] = "output"
@@ -23,15 +25,30 @@ class Tap:
 _POST = Tap("attention")  # layer norm after the sum: the attention part ends with it
 _PRE = Tap("post_attention_layernorm", "input")
 AFTER_ATTENTION = {
-    "albert": _POST, "bert": _POST, "roberta": _POST, "xlm-roberta": _POST, "electra": _POST, "camembert": _POST,
-    "distilbert": Tap("sa_layer_norm"), "gpt2": Tap("ln_2", "input"), "gpt_neox": Tap("post_attention_dropout", "added"),
-    "llama": _PRE, "mistral": _PRE, "qwen2": _PRE, "qwen3": _PRE, "gemma": _PRE,
-    "gemma2": Tap("pre_feedforward_layernorm", "input"), "gemma3_text": Tap("pre_feedforward_layernorm", "input"),
-}  # fmt: skip
+    "albert": _POST,
+    "bert": _POST,
+    "roberta": _POST,
+    "xlm-roberta": _POST,
+    "electra": _POST,
+    "camembert": _POST,
+    "distilbert": Tap("sa_layer_norm"),
+    "gpt2": Tap("ln_2", "input"),
+    "gpt_neox": Tap("post_attention_dropout", "added"),
+    "llama": _PRE,
+    "mistral": _PRE,
+    "qwen2": _PRE,
+    "qwen3": _PRE,
+    "gemma": _PRE,
+    "gemma2": Tap("pre_feedforward_layernorm", "input"),
+    "gemma3_text": Tap("pre_feedforward_layernorm", "input"),
+}
 
 
 def blocks(model: Any) -> list[Any]:
-    """The layers of a model, in order; a shared one once. Empty where they cannot be told from its other parts."""
+    """The layers of a model, in order.
+
+    A shared one once. Empty where they cannot be told from its other parts.
+    """
     kind = (getattr(model, "_can_record_outputs", None) or {}).get("hidden_states")
     if isinstance(kind, type):
         return [part for part in model.modules() if isinstance(part, kind)]
@@ -41,7 +58,9 @@ def blocks(model: Any) -> list[Any]:
 
 @contextmanager
 def last_output(model: Any) -> Iterator[Callable[[], Any]]:
-    """While open, keeps what came out of the last block: the stream before any final norm of the model."""
+    """While open, keeps what came out of the last block: the stream before any final norm of the
+    model.
+    """
     found: list[Any] = [None]
 
     def keep(_, __, output):
@@ -58,17 +77,22 @@ def last_output(model: Any) -> Iterator[Callable[[], Any]]:
 
 @contextmanager
 def after_attention(model: Any) -> Iterator[list[Any]]:
-    """While open, collects the stream after the attention part of every block, in the order in which they run."""
+    """While open, collects the stream after the attention part of every block, in the order in
+    which they run.
+    """
     kind = model.config.model_type
     if kind not in AFTER_ATTENTION:
         raise UserError(
-            f"probe does not know where {kind} ends its attention; sublayers are known for {', '.join(AFTER_ATTENTION)}"
+            f"probe does not know where {kind} ends its attention; sublayers are known for"
+            f" {', '.join(AFTER_ATTENTION)}"
         )
     tap, found, entry = AFTER_ATTENTION[kind], [], []
     hooks = []
     for block in blocks(model):
         hooks.append(
-            block.register_forward_pre_hook(lambda _, args, named: entry.append(_input(args, named)), with_kwargs=True)
+            block.register_forward_pre_hook(
+                lambda _, args, named: entry.append(_input(args, named)), with_kwargs=True
+            )
         )
         hooks += [_hook(block.get_submodule(tap.part), tap.side, found, entry)]
     try:
@@ -80,9 +104,13 @@ def after_attention(model: Any) -> Iterator[list[Any]]:
 
 def _hook(part: Any, side: str, found: list[Any], entry: list[Any]) -> Any:
     if side == "input":
-        return part.register_forward_pre_hook(lambda _, args, named: found.append(_input(args, named)), with_kwargs=True)
+        return part.register_forward_pre_hook(
+            lambda _, args, named: found.append(_input(args, named)), with_kwargs=True
+        )
     if side == "added":
-        return part.register_forward_hook(lambda _, __, output: found.append(_tensor(output) + entry[-1]))
+        return part.register_forward_hook(
+            lambda _, __, output: found.append(_tensor(output) + entry[-1])
+        )
     return part.register_forward_hook(lambda _, __, output: found.append(_tensor(output)))
 
 

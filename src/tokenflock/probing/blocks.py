@@ -1,4 +1,6 @@
-"""One layer of a trained Transformer as matrices, and the map that they make: attention, feed-forward part, layer norms."""
+"""One layer of a trained Transformer as matrices, and the map that they make: attention,
+feed-forward part, layer norms.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,14 @@ from tokenflock.frozen import Frozen
 from tokenflock.shapes import Array, Tokens, Weights
 
 ACTIVATIONS = {
-    "gelu": lambda x: jax.nn.gelu(x, approximate=False), "gelu_new": jax.nn.gelu, "gelu_pytorch_tanh": jax.nn.gelu,
-    "gelu_fast": jax.nn.gelu, "relu": jax.nn.relu, "silu": jax.nn.silu, "tanh": jnp.tanh,
-}  # fmt: skip
+    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
+    "gelu_new": jax.nn.gelu,
+    "gelu_pytorch_tanh": jax.nn.gelu,
+    "gelu_fast": jax.nn.gelu,
+    "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
+    "tanh": jnp.tanh,
+}
 
 
 class Norm(Frozen):
@@ -28,7 +35,12 @@ class Norm(Frozen):
 
     def __call__(self, x: Tokens) -> Tokens:
         centred = x - x.mean(axis=-1, keepdims=True)
-        return self.gain * centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + self.epsilon) + self.shift
+        return (
+            self.gain
+            * centred
+            * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + self.epsilon)
+            + self.shift
+        )
 
     @property
     def radius(self) -> float:
@@ -39,7 +51,8 @@ class Norm(Frozen):
 class Block(Frozen):
     """A layer of a trained Transformer.
 
-        attention(x)_i = sum_h O_h sum_j A^h_ij (V_h x_j + v_h) + o,   A^h_ij ~ e^{scale <Q_h x_i + q_h, K_h x_j + k_h>}
+        attention(x)_i = sum_h O_h sum_j A^h_ij (V_h x_j + v_h) + o,
+        A^h_ij ~ e^{scale <Q_h x_i + q_h, K_h x_j + k_h>}
         mlp(x) = W sigma(A x + a) + b
         post:  y = N1(x + attention(x)),  x' = N2(y + mlp(y))        (BERT, ALBERT)
         pre:   y = x + attention(N1 x),   x' = y + mlp(N2 y)         (GPT-2)
@@ -71,7 +84,10 @@ class Block(Frozen):
         return self.Q.shape[0]
 
     def attention_by_head(self, x: Tokens, w: Weights) -> Array:
-        """The attention matrix of each head, (heads, n, n). Tokens of weight zero are not listened to."""
+        """The attention matrix of each head, (heads, n, n).
+
+        Tokens of weight zero are not listened to.
+        """
         Q = jnp.einsum("hmd,nd->hnm", self.Q, x) + self.q[:, None]
         K = jnp.einsum("hmd,nd->hnm", self.K, x) + self.k[:, None]
         logits = self.scale * (Q @ jnp.swapaxes(K, 1, 2))
@@ -80,7 +96,9 @@ class Block(Frozen):
         order = jnp.arange(len(w))
         seen = jnp.where(order[:, None] >= order, w, 0)
         safe = jnp.where(seen > 0, logits, -jnp.inf)
-        E = seen * jnp.exp(safe - jnp.max(safe, axis=-1, keepdims=True, where=seen > 0, initial=-jnp.inf))
+        E = seen * jnp.exp(
+            safe - jnp.max(safe, axis=-1, keepdims=True, where=seen > 0, initial=-jnp.inf)
+        )
         return E / E.sum(axis=-1, keepdims=True)
 
     def attend(self, x: Tokens, w: Weights) -> Tokens:
@@ -101,7 +119,9 @@ class Block(Frozen):
         return y + self.feed(self.second(y)) if self.pre else self.second(y + self.feed(y))
 
     def without_biases(self) -> Block:
-        """The same with no biases but those inside the feed-forward part and the norms: what the theory keeps."""
+        """The same with no biases but those inside the feed-forward part and the norms: what the
+        theory keeps.
+        """
         import equinox as eqx
 
         def biases(block: Block):

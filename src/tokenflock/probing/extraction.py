@@ -21,14 +21,15 @@ def extract(loaded: Loaded) -> list[Block]:
     adapter = _ADAPTERS.get(config.model_type)
     if adapter is None:
         raise UserError(
-            f"the matrices of {config.model_type} are not known to tokenflock (positions enter its attention, or it has "
-            f"another feed-forward part); known are {', '.join(_ADAPTERS)}"
+            f"the matrices of {config.model_type} are not known to tokenflock (positions enter its"
+            f" attention, or it has another feed-forward part); known are {', '.join(_ADAPTERS)}"
         )
     found = [adapter(layer, config) for layer in blocks(loaded.model)]
     unknown = found[0].activation not in ACTIVATIONS
     if unknown:
         raise UserError(
-            f"the activation {found[0].activation!r} is not known to tokenflock; known are {', '.join(ACTIVATIONS)}"
+            f"the activation {found[0].activation!r} is not known to tokenflock; known are"
+            f" {', '.join(ACTIVATIONS)}"
         )
     return found
 
@@ -36,25 +37,44 @@ def extract(loaded: Loaded) -> list[Block]:
 def _albert(layer: Any, config: Any) -> Block:
     part = layer.attention
     return _block(
-        (part.query, part.key, part.value), part.dense, layer.ffn, layer.ffn_output, part.LayerNorm,
-        layer.full_layer_layer_norm, config.num_attention_heads, config.hidden_act,
-    )  # fmt: skip
+        (part.query, part.key, part.value),
+        part.dense,
+        layer.ffn,
+        layer.ffn_output,
+        part.LayerNorm,
+        layer.full_layer_layer_norm,
+        config.num_attention_heads,
+        config.hidden_act,
+    )
 
 
 def _bert(layer: Any, config: Any) -> Block:
     own, out = layer.attention.self, layer.attention.output
     return _block(
-        (own.query, own.key, own.value), out.dense, layer.intermediate.dense, layer.output.dense, out.LayerNorm,
-        layer.output.LayerNorm, config.num_attention_heads, config.hidden_act, causal=config.is_decoder,
-    )  # fmt: skip
+        (own.query, own.key, own.value),
+        out.dense,
+        layer.intermediate.dense,
+        layer.output.dense,
+        out.LayerNorm,
+        layer.output.LayerNorm,
+        config.num_attention_heads,
+        config.hidden_act,
+        causal=config.is_decoder,
+    )
 
 
 def _distilbert(layer: Any, config: Any) -> Block:
     part = layer.attention
     return _block(
-        (part.q_lin, part.k_lin, part.v_lin), part.out_lin, layer.ffn.lin1, layer.ffn.lin2, layer.sa_layer_norm,
-        layer.output_layer_norm, config.num_attention_heads, config.activation,
-    )  # fmt: skip
+        (part.q_lin, part.k_lin, part.v_lin),
+        part.out_lin,
+        layer.ffn.lin1,
+        layer.ffn.lin2,
+        layer.sa_layer_norm,
+        layer.output_layer_norm,
+        config.num_attention_heads,
+        config.activation,
+    )
 
 
 def _gpt2(layer: Any, config: Any) -> Block:
@@ -65,23 +85,68 @@ def _gpt2(layer: Any, config: Any) -> Block:
     d = config.hidden_size
     three = tuple(turned(layer.attn.c_attn, slice(k * d, (k + 1) * d)) for k in range(3))
     return _block(
-        three, turned(layer.attn.c_proj), turned(layer.mlp.c_fc), turned(layer.mlp.c_proj), layer.ln_1, layer.ln_2,
-        config.num_attention_heads, config.activation_function, scale=float(layer.attn.scaling), pre=True, causal=True,
-    )  # fmt: skip
+        three,
+        turned(layer.attn.c_proj),
+        turned(layer.mlp.c_fc),
+        turned(layer.mlp.c_proj),
+        layer.ln_1,
+        layer.ln_2,
+        config.num_attention_heads,
+        config.activation_function,
+        scale=float(layer.attn.scaling),
+        pre=True,
+        causal=True,
+    )
 
 
 _ADAPTERS: dict[str, Callable[[Any, Any], Block]] = {
-    "albert": _albert, "bert": _bert, "roberta": _bert, "xlm-roberta": _bert, "electra": _bert, "distilbert": _distilbert,
+    "albert": _albert,
+    "bert": _bert,
+    "roberta": _bert,
+    "xlm-roberta": _bert,
+    "electra": _bert,
+    "distilbert": _distilbert,
     "gpt2": _gpt2,
-}  # fmt: skip
+}
 
 
-def _block(three, out, inner, outer, first, second, heads: int, activation: Any, scale=None, pre=False, causal=False) -> Block:
+def _block(
+    three,
+    out,
+    inner,
+    outer,
+    first,
+    second,
+    heads: int,
+    activation: Any,
+    scale=None,
+    pre=False,
+    causal=False,
+) -> Block:
     (Q, q), (K, k), (V, v) = (_cut(*_affine(one), heads) for one in three)
     (O, o), (A, a), (W, b) = (_affine(one) for one in (out, inner, outer))
     O = np.moveaxis(O.reshape(O.shape[0], heads, -1), 1, 0)  # (heads, d, m)
     scale = Q.shape[1] ** -0.5 if scale is None else scale
-    return Block(Q, K, V, O, q, k, v, o, A, a, W, b, _norm(first), _norm(second), scale, str(activation), pre, causal)
+    return Block(
+        Q,
+        K,
+        V,
+        O,
+        q,
+        k,
+        v,
+        o,
+        A,
+        a,
+        W,
+        b,
+        _norm(first),
+        _norm(second),
+        scale,
+        str(activation),
+        pre,
+        causal,
+    )
 
 
 def _affine(part: Any) -> tuple[np.ndarray, np.ndarray]:

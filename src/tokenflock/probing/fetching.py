@@ -1,4 +1,7 @@
-"""What lies on the disk, in the cache of the hub, or on the hub; or one clear line about why it cannot be had."""
+"""What lies on the disk, in the cache of the hub, or on the hub.
+
+Or one clear line about why it cannot be had.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ def fetched(source: str, fetch: Callable[..., Any]) -> Any:
             return fetch(local_files_only=True, trust_remote_code=False)
         except pickle.UnpicklingError as error:
             raise UserError(
-                f"the weights of {source} are a pickle that would run code ({_line(error)}); convert them to safetensors"
+                f"the weights of {source} are a pickle that would run code ({_line(error)});"
+                " convert them to safetensors"
             ) from None
         except Exception as error:  # transformers raises many kinds
             if local or not isinstance(error, OSError):
@@ -53,8 +57,8 @@ def absent(name: str) -> str:
     """What to say of a model that is not here and cannot be fetched."""
     folder = name.rpartition("/")[2]
     return (
-        f"{name} is not in the cache and there is no network; where there is one, run: hf download {name} --local-dir "
-        f"{folder}; then bring the folder and give its path"
+        f"{name} is not in the cache and there is no network; where there is one, run: hf download"
+        f" {name} --local-dir {folder}; then bring the folder and give its path"
     )
 
 
@@ -76,9 +80,19 @@ def quiet() -> Iterator[None]:
 def _trouble(source: str, error: Exception) -> str:
     text = str(error)
     if "UnpicklingError" in text or "weights_only" in text.lower() or "Weights only" in text:
-        return f"the weights of {source} are a pickle that would run code; convert them to safetensors"
-    if "model type" in text or "model_type" in text or "trust_remote_code" in text or isinstance(error, KeyError):
-        return f"{source} has an architecture that transformers {transformers.__version__} does not know: {_line(error)}"
+        return (
+            f"the weights of {source} are a pickle that would run code; convert them to safetensors"
+        )
+    if (
+        "model type" in text
+        or "model_type" in text
+        or "trust_remote_code" in text
+        or isinstance(error, KeyError)
+    ):
+        return (
+            f"{source} has an architecture that transformers {transformers.__version__} does not"
+            f" know: {_line(error)}"
+        )
     return f"{source} could not be loaded: {_line(error)}"
 
 
@@ -91,11 +105,15 @@ def _online() -> bool:
     """Whether the hub can be reached, found out in seconds rather than after many retries."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON"):
         return False
-    if any(os.environ.get(name) for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")):
+    if any(
+        os.environ.get(name) for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    ):
         return True
     place = urlparse(os.environ.get("HF_ENDPOINT", "https://huggingface.co"))
     try:
-        socket.create_connection((place.hostname or "huggingface.co", place.port or 443), timeout=4).close()
+        socket.create_connection(
+            (place.hostname or "huggingface.co", place.port or 443), timeout=4
+        ).close()
     except OSError:
         return False
     return True

@@ -1,4 +1,6 @@
-"""How far the idealised model follows the real one: the same embeddings, the same matrices, and less and less left out."""
+"""How far the idealised model follows the real one: the same embeddings, the same matrices, and
+less and less left out.
+"""
 
 from __future__ import annotations
 
@@ -31,26 +33,34 @@ WORDS = {
     "model": "the model itself",
     "attention": "multi-head attention alone, on the sphere: x <- normalise(x + sum_h A^h V_h x)",
     "feed-forward": "the same, then the feed-forward part, on the sphere",
-    "normalisation": "both, with the model's layer norms in place of the sphere, biases of attention left out",
+    "normalisation": (
+        "both, with the model's layer norms in place of the sphere, biases of attention left out"
+    ),
     "everything": "all of it, run by this library from the extracted matrices",
 }
 
 
 def follow(
-    model: Any, texts: Texts, depth: int | None = None, *, length: int | None = None,
+    model: Any,
+    texts: Texts,
+    depth: int | None = None,
+    *,
+    length: int | None = None,
     progress: Callable[[float], None] | None = None,
-) -> xr.Dataset:  # fmt: skip
+) -> xr.Dataset:
     """Run the idealised dynamics of a model beside the model, from the model's own embeddings.
 
-    `system` is the model, attention alone, with the feed-forward part, with the true normalisation, and everything. On the
-    sphere a token of length R is R u, with R the mean length of the model's tokens at that layer. Where a model normalises
-    after each part (BERT), attention reads R u, so that beta = scale R^2, and the feed-forward part reads tokens of the length
-    that the norm before it gives. Where it normalises before each part (GPT-2), a part reads the direction through the gain of
-    its norm, and what it adds is divided by R.
+    `system` is the model, attention alone, with the feed-forward part, with the true normalisation,
+    and everything. On the sphere a token of length R is R u, with R the mean length of the model's
+    tokens at that layer. Where a model normalises after each part (BERT), attention reads R u, so
+    that beta = scale R^2, and the feed-forward part reads tokens of the length that the norm before
+    it gives. Where it normalises before each part (GPT-2), a part reads the direction through the
+    gain of its norm, and what it adds is divided by R.
 
-    Returns by system, prompt and layer: `mean_cosine`, `pair_density` (above 0.9), `cluster_count`, `histogram`, and how far
-    each system is from the model: `histogram_distance` (Wasserstein, in units of the cosine) and `alignment` (mean cosine
-    between a token there and the same token in the model).
+    Returns by system, prompt and layer: `mean_cosine`, `pair_density` (above 0.9), `cluster_count`,
+    `histogram`, and how far each system is from the model: `histogram_distance` (Wasserstein, in
+    units of the cosine) and `alignment` (mean cosine between a token there and the same token in
+    the model).
     """
     loaded = load(model, Variant(depth))
     blocks = extract(loaded)
@@ -61,13 +71,20 @@ def follow(
         parts.append(_compared(passes, real.isel(prompt=[p])))
         if progress:
             progress((p + 1) / real.sizes["prompt"])
-    data = xr.concat(parts, "prompt", data_vars="minimal", coords="minimal", compat="override", join="override")
+    data = xr.concat(
+        parts, "prompt", data_vars="minimal", coords="minimal", compat="override", join="override"
+    )
     recipe = recipes.dumps(recipes.loads(real.attrs["recipe"]) | {"verb": "follow"})
-    return data.assign_attrs(title=f"{loaded.name} and its idealisations", model=loaded.name, recipe=recipe)
+    return data.assign_attrs(
+        title=f"{loaded.name} and its idealisations", model=loaded.name, recipe=recipe
+    )
 
 
 def _compared(passes: Sequence[Block], one: xr.Dataset) -> xr.Dataset:
-    """All systems on one prompt. Padding stays, with weight zero, so that prompts of any length are one shape."""
+    """All systems on one prompt.
+
+    Padding stays, with weight zero, so that prompts of any length are one shape.
+    """
     real = (one["id"].values[0] >= 0).astype(np.float32)
     x, w = one["x"].values[0], real / real.sum()
     runs = np.stack([x, *(_run(name, passes, x, w) for name in SYSTEMS[1:])])
@@ -75,14 +92,20 @@ def _compared(passes: Sequence[Block], one: xr.Dataset) -> xr.Dataset:
         {"x": (("system", "prompt", "layer", "token", "coord"), runs[:, None]), "w": ("token", w)},
         {"system": list(SYSTEMS), "layer": one["layer"].values, "prompt": one["prompt"].values},
     )
-    found = measure(tokens, [MeanCosine(), PairDensity(delta=0.1), ClusterCount(delta=0.1), Histogram(bins=100)])
+    found = measure(
+        tokens, [MeanCosine(), PairDensity(delta=0.1), ClusterCount(delta=0.1), Histogram(bins=100)]
+    )
     found = found.drop_vars(["x", "w"])
     length = np.linalg.norm(runs, axis=-1, keepdims=True)
     unit = runs / np.where(length > 0, length, 1)
     alignment = np.einsum("slnd,lnd,n->sl", unit, unit[0], w, optimize=True)
     below = found["histogram"].cumsum("bin")
-    distance = abs(below - below.sel(system="model")).sum("bin") * float(found["bin"][1] - found["bin"][0])
-    return found.assign(alignment=(("system", "prompt", "layer"), alignment[:, None]), histogram_distance=distance)
+    distance = abs(below - below.sel(system="model")).sum("bin") * float(
+        found["bin"][1] - found["bin"][0]
+    )
+    return found.assign(
+        alignment=(("system", "prompt", "layer"), alignment[:, None]), histogram_distance=distance
+    )
 
 
 def _run(name: str, passes: Sequence[Block], x: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -96,7 +119,9 @@ def _run(name: str, passes: Sequence[Block], x: np.ndarray, w: np.ndarray) -> np
         for block, length in zip(passes, lengths):
             if on_sphere:
                 attention, mlp = cast(_idealised(block, float(length)), "float32")
-                state = _sphere_step(attention, mlp if name == "feed-forward" else None, state, weights)
+                state = _sphere_step(
+                    attention, mlp if name == "feed-forward" else None, state, weights
+                )
             else:
                 kept = block if name == "everything" else block.without_biases()
                 state = _block_step(cast(kept, "float32"), state, weights)
@@ -105,12 +130,18 @@ def _run(name: str, passes: Sequence[Block], x: np.ndarray, w: np.ndarray) -> np
 
 
 def _idealised(block: Block, R: float) -> tuple[Dynamics, NeuralODE]:
-    """Attention and feed-forward part of a layer as dynamics of the theory, for directions of tokens of length R."""
+    """Attention and feed-forward part of a layer as dynamics of the theory, for directions of
+    tokens of length R.
+    """
     kind = {"relu": Activation.RELU, "tanh": Activation.TANH}.get(block.activation, Activation.GELU)
     heads = CausalHeads if block.causal else MultiHead
     if block.pre:
-        first, second = (np.sqrt(len(norm.gain)) * norm.gain for norm in (block.first, block.second))  # the length is sqrt(d)
-        attention = heads(V=block.O @ block.V * first / R, Q=block.Q * first, K=block.K * first, beta=block.scale)
+        first, second = (
+            np.sqrt(len(norm.gain)) * norm.gain for norm in (block.first, block.second)
+        )  # the length is sqrt(d)
+        attention = heads(
+            V=block.O @ block.V * first / R, Q=block.Q * first, K=block.K * first, beta=block.scale
+        )
         return attention, NeuralODE(W=block.W / R, A=block.A * second, b=block.a, activation=kind)
     inner = block.first.radius  # the length of the tokens that the feed-forward part reads
     attention = heads(V=block.O @ block.V, Q=block.Q, K=block.K, beta=block.scale * R**2)

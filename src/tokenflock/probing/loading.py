@@ -1,4 +1,4 @@
-"""A trained model from a folder, the cache or the hub: all of it, or an error. Never a substitute."""
+"""A trained model from a folder, the cache or the hub: all of it or an error, no substitute."""
 
 from __future__ import annotations
 
@@ -20,14 +20,26 @@ from tokenflock.probing._needs import torch, transformers
 from tokenflock.probing.fetching import fetched, quiet
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
-ELSEWHERE = {"tokenflock-gpt": "tokenflock.gpt.watching"}  # kinds of models with a `loaded` of their own, found by name
-_REGROUPED = ("albert", "bert", "roberta", "xlm-roberta", "electra", "distilbert", "gpt2")  # heads are a cut of one matrix
+ELSEWHERE = {
+    "tokenflock-gpt": "tokenflock.gpt.watching"
+}  # kinds of models with a `loaded` of their own, found by name
+_REGROUPED = (
+    "albert",
+    "bert",
+    "roberta",
+    "xlm-roberta",
+    "electra",
+    "distilbert",
+    "gpt2",
+)  # heads are a cut of one matrix
 _HARMLESS = re.compile(r"pooler|position_ids")  # weights that no hidden state depends on
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How a model departs from its config: passes of a shared layer, number of heads, fresh weights from a seed."""
+    """How a model departs from its config: passes of a shared layer, number of heads, fresh weights
+    from a seed.
+    """
 
     depth: int | None = None
     heads: int | None = None
@@ -50,7 +62,9 @@ class Loaded:
         whole = hashlib.sha256()
         for name, tensor in sorted(self.model.state_dict().items()):
             whole.update(name.encode())
-            whole.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+            whole.update(
+                tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+            )
         return whole.hexdigest()
 
     @property
@@ -68,10 +82,14 @@ class Loaded:
         """The most tokens that the model takes."""
         config = self.model.config
         most = getattr(config, "max_position_embeddings", None) or 10**9
-        return most - 2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else most  # two places are padding's
+        return (
+            most - 2 if config.model_type in ("roberta", "xlm-roberta", "camembert") else most
+        )  # two places are padding's
 
 
-def load(model: Any, variant: Variant = Variant(), dtype: str | None = None, device: str | None = None) -> Loaded:
+def load(
+    model: Any, variant: Variant = Variant(), dtype: str | None = None, device: str | None = None
+) -> Loaded:
     """A model from a folder, a name on the hub, or one that is loaded already."""
     home = _elsewhere(model)
     if home is not None:
@@ -83,8 +101,12 @@ def load(model: Any, variant: Variant = Variant(), dtype: str | None = None, dev
         built = _from_config(source, variant) if variant.untrained else _from_weights(source)
         dtype, device = dtype or "float32", device or default_device()
     else:
-        require(hasattr(model, "config") and hasattr(model, "base_model"), "model", "a folder, a name or a transformers model",
-                type(model).__name__)  # fmt: skip
+        require(
+            hasattr(model, "config") and hasattr(model, "base_model"),
+            "model",
+            "a folder, a name or a transformers model",
+            type(model).__name__,
+        )
         source, built = getattr(model, "name_or_path", "") or None, model.base_model
         name = _name(Path(source)) if source else type(model).__name__
         built = _fresh(type(built), built.config, variant.seed) if variant.untrained else built
@@ -94,16 +116,22 @@ def load(model: Any, variant: Variant = Variant(), dtype: str | None = None, dev
     try:
         built = built.to(device=device, dtype=getattr(torch, dtype) if dtype else None).eval()
     except (RuntimeError, AssertionError) as error:
-        raise UserError(f"the model cannot be put on device {device!r}: {str(error).splitlines()[0]}") from None
+        raise UserError(
+            f"the model cannot be put on device {device!r}: {str(error).splitlines()[0]}"
+        ) from None
     return Loaded(built, name + _suffix(variant), depth, source)
 
 
 def _elsewhere(model: Any) -> Any:
-    """The module that loads the models of a folder by itself, where its config names a kind that is not of transformers."""
+    """The module that loads the models of a folder by itself, where its config names a kind that is
+    not of transformers.
+    """
     if not isinstance(model, (str, os.PathLike)):
         return None
     try:
-        kind = json.loads((Path(model) / "config.json").read_text(encoding="utf-8")).get("model_type")
+        kind = json.loads((Path(model) / "config.json").read_text(encoding="utf-8")).get(
+            "model_type"
+        )
     except (OSError, ValueError, AttributeError):
         return None
     return import_module(ELSEWHERE[kind]) if kind in ELSEWHERE else None
@@ -115,9 +143,16 @@ def default_device() -> str:
 
 @contextmanager
 def running(loaded: Loaded, attention: bool) -> Iterator[Any]:
-    """The model with its number of passes, able to tell its attention if that is wanted; as before when it ends."""
+    """The model with its number of passes, able to tell its attention if that is wanted.
+
+    As before when it ends.
+    """
     model, config = loaded.model, loaded.model.config
-    before = config.num_hidden_layers, getattr(config, "use_cache", None), config._attn_implementation
+    before = (
+        config.num_hidden_layers,
+        getattr(config, "use_cache", None),
+        config._attn_implementation,
+    )
     shared = before[0] != loaded.depth
     if shared:
         config.num_hidden_layers = loaded.depth
@@ -143,38 +178,52 @@ def _source(model: str | os.PathLike[str]) -> str:
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise UserError(
-                f"{path} has no config.json, so it is no folder of a model; give the one that holds config.json and the weights"
+                f"{path} has no config.json, so it is no folder of a model; give the one that holds"
+                " config.json and the weights"
             )
         return str(path)
     if path.is_file():
-        raise UserError(f"{path} is a file; give the folder that holds it, with config.json beside the weights")
+        raise UserError(
+            f"{path} is a file; give the folder that holds it, with config.json beside the weights"
+        )
     if isinstance(model, str) and re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", model):
         return model
     raise UserError(
-        f"there is no folder {model}; give the folder of a model, or its name on the hub such as albert/albert-xlarge-v2"
+        f"there is no folder {model}; give the folder of a model, or its name on the hub such as"
+        " albert/albert-xlarge-v2"
     )
 
 
 def _name(folder: Path) -> str:
-    """What to call the model of a folder: the folder's name, with the one above it where that says nothing."""
+    """What to call the model of a folder: the folder's name, with the one above it where that says
+    nothing.
+    """
     path = folder.resolve() if folder.is_dir() else folder
-    vague = path.name in ("model", "checkpoint", "weights") or re.fullmatch(r"[0-9a-f]{40}", path.name)
+    vague = path.name in ("model", "checkpoint", "weights") or re.fullmatch(
+        r"[0-9a-f]{40}", path.name
+    )
     return f"{path.parent.name}/{path.name}" if vague else path.name
 
 
 def _from_weights(source: str) -> Any:
     if Path(source).is_dir() and not _weights(Path(source)):
         raise UserError(
-            f"{source} has a config.json but no weights (model.safetensors or pytorch_model.bin); bring them, or ask for fresh "
-            "ones with untrained"
+            f"{source} has a config.json but no weights (model.safetensors or pytorch_model.bin);"
+            " bring them, or ask for fresh ones with untrained"
         )
-    options = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # it is we who refuse them, by the report
-    model, report = fetched(source, lambda **how: transformers.AutoModel.from_pretrained(source, **options, **how))
+    options = {
+        "output_loading_info": True,
+        "ignore_mismatched_sizes": True,
+    }  # it is we who refuse them, by the report
+    model, report = fetched(
+        source, lambda **how: transformers.AutoModel.from_pretrained(source, **options, **how)
+    )
     missing = sorted(key for key in report["missing_keys"] if not _HARMLESS.search(key))
     if missing or report["mismatched_keys"]:
         raise UserError(
-            f"the weights of {source} are not those of its config: {len(missing)} missing (e.g. {', '.join(missing[:2])}), "
-            f"{len(report['mismatched_keys'])} of another shape; nothing is filled in"
+            f"the weights of {source} are not those of its config: {len(missing)} missing (e.g."
+            f" {', '.join(missing[:2])}), {len(report['mismatched_keys'])} of another shape;"
+            " nothing is filled in"
         )
     return model.base_model
 
@@ -199,11 +248,13 @@ def _fresh(make: Callable[[Any], Any], config: Any, seed: int) -> Any:
 def _check_kind(config: Any) -> None:
     if getattr(config, "is_encoder_decoder", False):
         raise UserError(
-            f"{config.model_type} has an encoder and a decoder, two streams of tokens; probe takes models with one of them"
+            f"{config.model_type} has an encoder and a decoder, two streams of tokens; probe takes"
+            " models with one of them"
         )
     if not hasattr(config, "num_hidden_layers") or not hasattr(config, "hidden_size"):
         raise UserError(
-            f"{config.model_type} is not a Transformer on tokens that probe knows: its config has no number of layers"
+            f"{config.model_type} is not a Transformer on tokens that probe knows: its config has"
+            " no number of layers"
         )
 
 
@@ -213,7 +264,12 @@ def _with_heads(model: Any, heads: int | None) -> Any:
     if heads is None or heads == config.num_attention_heads:
         return model
     kind, d = config.model_type, config.hidden_size
-    require(kind in _REGROUPED, "heads", f"left out for {kind} (its heads are no plain cut of one matrix)", heads)
+    require(
+        kind in _REGROUPED,
+        "heads",
+        f"left out for {kind} (its heads are no plain cut of one matrix)",
+        heads,
+    )
     require(heads >= 1 and d % heads == 0, "heads", f"a divisor of the width {d}", heads)
     changed = copy.deepcopy(config)
     changed.num_attention_heads = heads
@@ -230,8 +286,9 @@ def _depth(model: Any, depth: int | None) -> int:
     require(isinstance(depth, int) and depth >= 1, "depth", "1 or more", depth)
     if model.config.model_type != "albert" or model.config.num_hidden_groups != 1:
         raise UserError(
-            f"depth = {depth}: the {own} layers of this {model.config.model_type} have weights of their own, so there is no "
-            f"layer to pass again; leave depth out (only weight-shared models such as ALBERT run past their depth)"
+            f"depth = {depth}: the {own} layers of this {model.config.model_type} have weights of"
+            " their own, so there is no layer to pass again; leave depth out (only weight-shared"
+            " models such as ALBERT run past their depth)"
         )
     return depth
 
@@ -248,12 +305,18 @@ def _tokenizer(loaded: Loaded) -> Any:
     if loaded.source is None:
         raise UserError(f"{loaded.name} was given as a model without a tokenizer; {without}")
     try:
-        found = fetched(loaded.source, lambda **how: transformers.AutoTokenizer.from_pretrained(loaded.source, **how))
+        found = fetched(
+            loaded.source,
+            lambda **how: transformers.AutoTokenizer.from_pretrained(loaded.source, **how),
+        )
     except UserError as error:
-        raise UserError(f"{loaded.name} has no tokenizer that can be loaded; {without} ({error})") from None
+        raise UserError(
+            f"{loaded.name} has no tokenizer that can be loaded; {without} ({error})"
+        ) from None
     size = loaded.model.config.vocab_size
     if len(found) < size / 2:
         raise UserError(
-            f"{loaded.name} has no tokenizer of its own ({len(found)} tokens where the model has {size}); {without}"
+            f"{loaded.name} has no tokenizer of its own ({len(found)} tokens where the model has"
+            f" {size}); {without}"
         )
     return found

@@ -1,4 +1,6 @@
-"""A trained model as a particle system: its matrices, temperatures and spectra; and its layers, run again from them."""
+"""A trained model as a particle system: its matrices, temperatures and spectra; and its layers, run
+again from them.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,20 @@ from tokenflock.probing.extraction import extract
 from tokenflock.probing.loading import Variant, load
 
 
-def particle_system(model: Any, *, heads: int | None = None, untrained: bool = False, seed: int = 0) -> xr.Dataset:
+def particle_system(
+    model: Any, *, heads: int | None = None, untrained: bool = False, seed: int = 0
+) -> xr.Dataset:
     """The matrices of a model in the letters of the theory, and what they say.
 
-    `Q`, `K`, `V`, `O` by block and head; `gain` of both norms; `radius`, the length of a token as the norm leaves it;
+    `Q`, `K`, `V`, `O` by block and head; `gain` of both norms; `radius`, the length of a token as
+    the norm leaves it;
 
-        beta_h = scale radius^2 |Q_h^T K_h| / sqrt(d)     (Frobenius norm: the beta of a model with Q^T K = I)
+        beta_h = scale radius^2 |Q_h^T K_h| / sqrt(d)
+        (Frobenius norm: the beta of a model with Q^T K = I)
 
-    and the eigenvalues of O_h V_h (`values`), of Q_h^T K_h (`attraction`), and of sum_h O_h V_h (`values_of_all`): where the
-    real part of an eigenvalue of the values is positive, tokens are drawn that way.
+    and the eigenvalues of O_h V_h (`values`), of Q_h^T K_h (`attraction`), and of sum_h O_h V_h
+    (`values_of_all`): where the real part of an eigenvalue of the values is positive, tokens are
+    drawn that way.
     """
     loaded = load(model, Variant(None, heads, untrained, seed), "float32", "cpu")
     found = extract(loaded)
@@ -36,42 +43,71 @@ def particle_system(model: Any, *, heads: int | None = None, untrained: bool = F
         for name, axes in {"Q": "mj", "K": "mj", "V": "mj", "O": "jm"}.items()
     }
     variables |= {
-        "gain": (("block", "norm", "j"), np.stack([[one.first.gain, one.second.gain] for one in found])),
+        "gain": (
+            ("block", "norm", "j"),
+            np.stack([[one.first.gain, one.second.gain] for one in found]),
+        ),
         "radius": (("block",), np.array([_radius(one) for one in found])),
         "beta": (("block", "head"), np.stack([effective_beta(one) for one in found])),
-        "values": (("block", "head", "m", "part"), np.stack([_spectrum(one.V, one.O) for one in found])),
-        "attraction": (("block", "head", "m", "part"), np.stack([_spectrum(one.K, np.swapaxes(one.Q, 1, 2)) for one in found])),
-        "values_of_all": (("block", "j", "part"), np.stack([_eigenvalues((one.O @ one.V).sum(axis=0)) for one in found])),
+        "values": (
+            ("block", "head", "m", "part"),
+            np.stack([_spectrum(one.V, one.O) for one in found]),
+        ),
+        "attraction": (
+            ("block", "head", "m", "part"),
+            np.stack([_spectrum(one.K, np.swapaxes(one.Q, 1, 2)) for one in found]),
+        ),
+        "values_of_all": (
+            ("block", "j", "part"),
+            np.stack([_eigenvalues((one.O @ one.V).sum(axis=0)) for one in found]),
+        ),
     }
     coords = {"norm": ["first", "second"], "part": ["real", "imaginary"]}
-    return xr.Dataset(variables, coords, {"title": f"{loaded.name} as a particle system", "model": loaded.name, "d": d})
+    return xr.Dataset(
+        variables,
+        coords,
+        {"title": f"{loaded.name} as a particle system", "model": loaded.name, "d": d},
+    )
 
 
 def effective_beta(block: Block, radius: float | None = None) -> np.ndarray:
-    """The inverse temperature of each head: that of a model with Q^T K = I whose logits have the same size."""
+    """The inverse temperature of each head: that of a model with Q^T K = I whose logits have the
+    same size.
+    """
     d = block.Q.shape[-1]
     radius = _radius(block) if radius is None else radius
     size = np.linalg.norm(np.swapaxes(block.Q, 1, 2) @ block.K, axis=(1, 2))
     return block.scale * radius**2 * size / np.sqrt(d)
 
 
-def rerun_layer(block: Block, x: np.ndarray, counted: np.ndarray | None = None, dtype: str = "float64") -> np.ndarray:
-    """The tokens (n, d) after one layer, computed from its matrices by this library. `counted`: which tokens are there."""
+def rerun_layer(
+    block: Block, x: np.ndarray, counted: np.ndarray | None = None, dtype: str = "float64"
+) -> np.ndarray:
+    """The tokens (n, d) after one layer, computed from its matrices by this library.
+
+    `counted`: which tokens are there.
+    """
     require(np.ndim(x) == 2, "x", "tokens of shape (n, d)", np.shape(x))
     w = np.ones(len(x)) if counted is None else np.asarray(counted, float)
     with precision(dtype):
-        return np.asarray(_step(cast(block, dtype), jnp.asarray(x, dtype), jnp.asarray(w / w.sum(), dtype)))
+        return np.asarray(
+            _step(cast(block, dtype), jnp.asarray(x, dtype), jnp.asarray(w / w.sum(), dtype))
+        )
 
 
 def reconstruction(blocks: Sequence[Block], result: xr.Dataset) -> xr.DataArray:
-    """Largest deviation, by prompt and layer, of each layer run again from the model's own one before (`result`: a probe)."""
+    """Largest deviation, by prompt and layer, of each layer run again from the model's own one
+    before (`result`: a probe).
+    """
     x, real = result["x"].values, (result["id"] >= 0).values
     found = np.zeros((x.shape[0], x.shape[1] - 1))
     for p, tokens in enumerate(x):
         for layer, (before, after) in enumerate(pairwise(tokens)):
             again = rerun_layer(blocks[layer % len(blocks)], before, real[p])
             found[p, layer] = np.abs(again - after)[real[p]].max()
-    return xr.DataArray(found, dims=("prompt", "layer"), coords={"layer": result["layer"].values[1:]})
+    return xr.DataArray(
+        found, dims=("prompt", "layer"), coords={"layer": result["layer"].values[1:]}
+    )
 
 
 @eqx.filter_jit
@@ -80,12 +116,16 @@ def _step(block: Block, x, w):
 
 
 def _radius(block: Block) -> float:
-    """What attention reads: tokens as the first norm leaves them (pre), or as the layer before left them (post)."""
+    """What attention reads: tokens as the first norm leaves them (pre), or as the layer before left
+    them (post).
+    """
     return (block.first if block.pre else block.second).radius
 
 
 def _spectrum(right: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """The eigenvalues of left right (d, d) that are not zero: those of right left (m, m), for each head."""
+    """The eigenvalues of left right (d, d) that are not zero: those of right left (m, m), for each
+    head.
+    """
     return np.stack([_eigenvalues(one) for one in right @ left])
 
 

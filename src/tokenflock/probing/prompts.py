@@ -27,7 +27,9 @@ class Prompt:
 
     def counted(self, special: bool, first: bool) -> np.ndarray:
         """Which tokens count: all, or those that are not special, or those after the first."""
-        return np.where(self.special, special, True) & np.where(np.arange(len(self)) == 0, first, True)
+        return np.where(self.special, special, True) & np.where(
+            np.arange(len(self)) == 0, first, True
+        )
 
 
 def encode(loaded: Loaded, text: Text, length: int) -> Prompt:
@@ -37,16 +39,26 @@ def encode(loaded: Loaded, text: Text, length: int) -> Prompt:
     if text.ids is not None:
         return _ready(loaded, text, length)
     with quiet():
-        found = loaded.tokenizer(text.text, truncation=True, max_length=length, return_special_tokens_mask=True)
+        found = loaded.tokenizer(
+            text.text, truncation=True, max_length=length, return_special_tokens_mask=True
+        )
     ids = np.asarray(found["input_ids"], dtype=np.int64)
     special = np.asarray(found["special_tokens_mask"], dtype=bool)
-    return Prompt(text.text, ids, special, tuple(loaded.tokenizer.convert_ids_to_tokens(ids.tolist())))
+    return Prompt(
+        text.text, ids, special, tuple(loaded.tokenizer.convert_ids_to_tokens(ids.tolist()))
+    )
 
 
 def choose(
-    loaded: Loaded, texts: Sequence[Text], count: int | None = None, minimum: int = 0, seed: int = 0, length: int = 512
+    loaded: Loaded,
+    texts: Sequence[Text],
+    count: int | None = None,
+    minimum: int = 0,
+    seed: int = 0,
+    length: int = 512,
 ) -> list[Text]:
-    """Up to `count` texts of more than `minimum` tokens (all of them unless given), drawn with a seed, in their own order.
+    """Up to `count` texts of more than `minimum` tokens (all of them unless given), drawn with a
+    seed, in their own order.
 
     The rule of Figure 1 of arXiv 2312.10794 is `minimum=300`, `length=512`.
     """
@@ -62,16 +74,24 @@ def choose(
             break
     if not found:
         raise UserError(
-            f"no text has more than {minimum} tokens: the longest has {longest}; ask for fewer, or bring longer texts"
+            f"no text has more than {minimum} tokens: the longest has {longest}; ask for fewer, or"
+            " bring longer texts"
         )
     return [texts[k] for k in sorted(found)]
 
 
 def _ready(loaded: Loaded, text: Text, length: int) -> Prompt:
-    """Ids that were given. Special are those that the text names, for without a tokenizer nobody else knows."""
+    """Ids that were given. Special are those that the text names, for without a tokenizer nobody
+    else knows.
+    """
     size = loaded.model.config.vocab_size
     ids = np.asarray(text.ids, dtype=np.int64)
     fits = len(ids) > 0 and bool(((ids >= 0) & (ids < size)).all())
-    require(fits, "ids", f"of tokens from 0 to {size - 1}", f"{ids.min()} to {ids.max()}" if len(ids) else "none")
+    require(
+        fits,
+        "ids",
+        f"of tokens from 0 to {size - 1}",
+        f"{ids.min()} to {ids.max()}" if len(ids) else "none",
+    )
     special = np.isin(np.arange(len(ids)), text.special)
     return Prompt(text.text, ids[:length], special[:length], tuple(map(str, ids[:length])))

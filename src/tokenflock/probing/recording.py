@@ -1,4 +1,6 @@
-"""One batch of prompts through a model: hidden states, attention, the stream between the sublayers, as arrays."""
+"""One batch of prompts through a model: hidden states, attention, the stream between the sublayers,
+as arrays.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from tokenflock.probing.prompts import Prompt
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to record. `final_norm`: the last layer after the norm that decoders end with, instead of the stream before it."""
+    """What to record. `final_norm`: the last layer after the norm that decoders end with, instead
+    of the stream before it.
+    """
 
     layers: tuple[int, ...]
     normalise: bool = False
@@ -30,8 +34,9 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Arrays of one batch; padding is zero. Layer 0 is what goes into the first block; attention and the stream after
-    attention belong to the block that ends at their layer, so they are NaN at layer 0."""
+    """Arrays of one batch; padding is zero. Layer 0 is what goes into the first block; attention
+    and the stream after attention belong to the block that ends at their layer, so they are NaN at
+    layer 0."""
 
     x: np.ndarray  # (prompt, layer, token, coord)
     attention: np.ndarray | None = None  # (prompt, layer, head, token, other)
@@ -40,7 +45,9 @@ class Recorded:
 
 
 def record(loaded: Loaded, prompts: Sequence[Prompt], size: int, wanted: Wanted) -> Recorded:
-    """Run a batch, padded to `size` tokens for the result but only to its own longest text for the model."""
+    """Run a batch, padded to `size` tokens for the result but only to its own longest text for the
+    model.
+    """
     if hasattr(loaded, "record"):  # a model that was trained here
         return loaded.record(prompts, size, wanted)
     ids, mask = _padded(loaded, prompts)
@@ -58,7 +65,11 @@ def record(loaded: Loaded, prompts: Sequence[Prompt], size: int, wanted: Wanted)
             states[-1] = last()
         here = mask.bool()
         x = _states([states[k] for k in wanted.layers], here, size, wanted.normalise, loaded)
-        half = _states(_blocks(halves, wanted.layers), here, size, wanted.normalise, loaded) if wanted.sublayers else None
+        half = (
+            _states(_blocks(halves, wanted.layers), here, size, wanted.normalise, loaded)
+            if wanted.sublayers
+            else None
+        )
         maps = _blocks(told.attentions, wanted.layers) if wanted.attention or wanted.entropy else []
         return Recorded(
             x,
@@ -72,7 +83,11 @@ def _padded(loaded: Loaded, prompts: Sequence[Prompt]) -> tuple[Any, Any]:
     """Ids and mask (prompt, token), padded on the right."""
     longest = max(map(len, prompts))
     fill = getattr(loaded.model.config, "pad_token_id", None)
-    ids = torch.full((len(prompts), longest), fill if isinstance(fill, int) and fill >= 0 else 0, dtype=torch.long)
+    ids = torch.full(
+        (len(prompts), longest),
+        fill if isinstance(fill, int) and fill >= 0 else 0,
+        dtype=torch.long,
+    )
     mask = torch.zeros_like(ids)
     for row, prompt in enumerate(prompts):
         ids[row, : len(prompt)] = torch.from_numpy(prompt.ids)
@@ -82,7 +97,10 @@ def _padded(loaded: Loaded, prompts: Sequence[Prompt]) -> tuple[Any, Any]:
 
 
 def _blocks(found: Sequence[Any], layers: tuple[int, ...]) -> list[Any]:
-    """What blocks told, by the layer at which they end; None for layer 0, at which no block ends."""
+    """What blocks told, by the layer at which they end.
+
+    None for layer 0, at which no block ends.
+    """
     return [None if layer == 0 else found[layer - 1] for layer in layers]
 
 
@@ -99,7 +117,10 @@ def _states(states: list[Any], here: Any, size: int, normalise: bool, loaded: Lo
             values = values / values.norm(dim=-1, keepdim=True)
         values = values.masked_fill(~here[..., None], 0)
         if not bool(torch.isfinite(values).all()):
-            raise SimulationError(f"{loaded.name} left the numbers in {loaded.model.dtype}; run it with dtype='float32'")
+            raise SimulationError(
+                f"{loaded.name} left the numbers in {loaded.model.dtype}; run it with"
+                " dtype='float32'"
+            )
         out[:, k, : shape[1]] = values.cpu().numpy()
     return out
 

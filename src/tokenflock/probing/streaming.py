@@ -31,7 +31,14 @@ class Memory:
     def result(self) -> xr.Dataset:
         if len(self.blocks) == 1:
             return self.blocks[0]
-        return xr.concat(self.blocks, "prompt", data_vars="minimal", coords="minimal", compat="override", join="override")
+        return xr.concat(
+            self.blocks,
+            "prompt",
+            data_vars="minimal",
+            coords="minimal",
+            compat="override",
+            join="override",
+        )
 
 
 class File:
@@ -68,7 +75,9 @@ class File:
 
     def _lay_out(self, block: xr.Dataset) -> None:
         """Room for all prompts, and what does not depend on them."""
-        self.file.dimensions = {dim: self.prompts if dim == "prompt" else size for dim, size in block.sizes.items()}
+        self.file.dimensions = {
+            dim: self.prompts if dim == "prompt" else size for dim, size in block.sizes.items()
+        }
         for name, variable in block.variables.items():
             dtype = h5py.string_dtype() if variable.dtype == object else variable.dtype
             made = self.file.create_variable(name, variable.dims, dtype)

@@ -19,7 +19,8 @@ NEAR = 0.1  # pairs of cosine above 1 - NEAR are near, and in one cluster
 
 
 class Energies(CosineObservable):
-    """The energy sum_ij w_i w_j e^{beta (<u_i, u_j> - 1)} of the directions u of tokens, for several beta: one at consensus.
+    """The energy sum_ij w_i w_j e^{beta (<u_i, u_j> - 1)} of the directions u of tokens, for
+    several beta: one at consensus.
 
     The convention `staircase` of `Energy`; directions, because tokens of a model are long.
     """
@@ -37,5 +38,14 @@ class Energies(CosineObservable):
 
 
 def survey(bins: int = 100) -> list[Observable]:
-    """Mean cosine, share of near pairs, clusters, effective rank, energies, and the distribution of cosines."""
-    return [MeanCosine(), PairDensity(delta=NEAR), ClusterCount(delta=NEAR), EffectiveRank(), Energies(), Histogram(bins)]
+    """Mean cosine, share of near pairs, clusters, effective rank, energies, and the distribution of
+    cosines.
+    """
+    return [
+        MeanCosine(),
+        PairDensity(delta=NEAR),
+        ClusterCount(delta=NEAR),
+        EffectiveRank(),
+        Energies(),
+        Histogram(bins),
+    ]

@@ -1,4 +1,6 @@
-"""Where texts come from: a string, a file, standard input, ready token ids, a dataset, or Python's own manual."""
+"""Where texts come from: a string, a file, standard input, ready token ids, a dataset, or Python's
+own manual.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,19 @@ from typing import Any
 
 from tokenflock.errors import UserError, require
 
-PROMPTS = ("prompts.json", "prompts.csv", "prompts.txt")  # texts, or ready ids, that lie beside a model
+PROMPTS = (
+    "prompts.json",
+    "prompts.csv",
+    "prompts.txt",
+)  # texts, or ready ids, that lie beside a model
 _WRAPPED = 300  # characters: a longer line was not wrapped by hand
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text, or the token ids of one for a model without a tokenizer (`special`: the places of its special tokens)."""
+    """A text, or the token ids of one for a model without a tokenizer (`special`: the places of its
+    special tokens).
+    """
 
     text: str
     ids: tuple[int, ...] | None = None
@@ -47,13 +55,16 @@ def as_texts(texts: Texts) -> list[Text]:
 
 
 def from_file(path: str | os.PathLike[str]) -> list[Text]:
-    """The texts of a file: paragraphs of a plain one, rows of a .csv, items of a .json (`{"text", "ids"}` or strings)."""
+    """The texts of a file: paragraphs of a plain one, rows of a .csv, items of a .json (`{"text",
+    "ids"}` or strings).
+    """
     path = Path(path)
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
-            f"{path} is not a text file that can be read ({getattr(error, 'strerror', None) or 'not UTF-8'})"
+            f"{path} is not a text file that can be read"
+            f" ({getattr(error, 'strerror', None) or 'not UTF-8'})"
         ) from None
     if path.suffix.lower() == ".json":
         return _items(content, path)
@@ -71,12 +82,15 @@ def from_stdin() -> list[Text]:
     """The paragraphs on standard input."""
     found = paragraphs(sys.stdin.read())
     if not found:
-        raise UserError("standard input holds no text; write e.g.: tokenflock probe MODEL --text - < essay.txt")
+        raise UserError(
+            "standard input holds no text; write e.g.: tokenflock probe MODEL --text - < essay.txt"
+        )
     return found
 
 
 def paragraphs(content: str) -> list[Text]:
-    r"""A text cut at its blank lines, and at every line where lines are so long that each is a paragraph (as in WikiText).
+    r"""A text cut at its blank lines, and at every line where lines are so long that each is a
+    paragraph (as in WikiText).
 
     >>> [one.text for one in paragraphs("One.\nStill one.\n\nTwo.")]
     ['One.\nStill one.', 'Two.']
@@ -91,7 +105,9 @@ def _unwrapped(block: str) -> list[str]:
 
 
 def beside(folder: str | os.PathLike[str]) -> list[Text] | None:
-    """The texts in the file `prompts.json` (ready ids), `.csv` or `.txt` of a model's folder, or None where there is none."""
+    """The texts in the file `prompts.json` (ready ids), `.csv` or `.txt` of a model's folder, or
+    None where there is none.
+    """
     paths = [Path(folder) / name for name in PROMPTS]
     return next((from_file(path) for path in paths if path.is_file()), None)
 
@@ -108,17 +124,20 @@ def built_in() -> list[Text]:
 
 
 def wikitext(split: str = "test") -> list[Text]:
-    """The paragraphs of WikiText-103, from the Hugging Face hub or its cache (package `datasets`)."""
+    """The paragraphs of WikiText-103, from the hub or its cache (package `datasets`)."""
     try:
         import datasets
     except ImportError:
-        raise UserError("WikiText needs the package datasets (pip install datasets), or a file: --text wikitext.txt") from None
+        raise UserError(
+            "WikiText needs the package datasets (pip install datasets), or a file: --text"
+            " wikitext.txt"
+        ) from None
     try:
         rows = datasets.load_dataset("Salesforce/wikitext", "wikitext-103-v1", split=split)["text"]
     except Exception as error:  # of many kinds, all of them about the network
         raise UserError(
-            f"WikiText-103 is neither in the cache nor within reach ({type(error).__name__}); where there is a network, save "
-            "its text to a file, bring it, and write --text FILE"
+            f"WikiText-103 is neither in the cache nor within reach ({type(error).__name__}); where"
+            " there is a network, save its text to a file, bring it, and write --text FILE"
         ) from None
     return _texts(rows)
 
@@ -142,5 +161,12 @@ def _item(item: Any, path: Path, wanted: str) -> Text:
         return Text(item)
     ids = item.get("ids") if isinstance(item, dict) else None
     whole = isinstance(ids, list) and all(isinstance(one, int) for one in ids)
-    require(whole or (ids is None and isinstance(item, dict) and "text" in item), str(path), wanted, f"{item!r:.60}")
-    return Text(str(item.get("text", "")), tuple(ids) if whole else None, tuple(item.get("special", ())))
+    require(
+        whole or (ids is None and isinstance(item, dict) and "text" in item),
+        str(path),
+        wanted,
+        f"{item!r:.60}",
+    )
+    return Text(
+        str(item.get("text", "")), tuple(ids) if whole else None, tuple(item.get("special", ()))
+    )

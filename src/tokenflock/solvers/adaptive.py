@@ -22,10 +22,11 @@ class Method(enum.Enum):
 
 
 class Adaptive(Solver):
-    """Adaptive Runge-Kutta for the flow (diffrax), with an error tolerance, dense output and events.
+    """Adaptive Runge-Kutta for the flow (diffrax), with an error tolerance, dense output and
+    events.
 
-    The default tolerance is 1e-9 in float64 and 1e-5 in float32. One accurate trajectory; for many systems at once use a
-    solver of fixed step.
+    The default tolerance is 1e-9 in float64 and 1e-5 in float32. One accurate trajectory; for many
+    systems at once use a solver of fixed step.
 
     >>> Adaptive(rtol=1e-6).method.order
     8

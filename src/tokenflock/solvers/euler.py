@@ -20,5 +20,7 @@ class Euler(FixedStep):
 
     order: ClassVar[int] = 1
 
-    def step(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+    def step(
+        self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]
+    ) -> Tokens:
         return dynamics.space.retract(x, self.h * dynamics.velocity(t, x, w))

@@ -12,10 +12,11 @@ from tokenflock.solvers.solver import FixedStep, brownian
 
 
 class EulerMaruyama(FixedStep):
-    """Euler-Maruyama on the sphere: x <- project(x + h velocity + sqrt(h) diffusion P_x dW). Weak order 1.
+    """Euler-Maruyama on the sphere: x <- project(x + h velocity + sqrt(h) diffusion P_x dW). Weak
+    order 1.
 
-    The projection supplies the curvature drift of Brownian motion on the sphere, so <x(t), x(0)> decays like
-    e^{-(d-1) s^2 t / 2} for noise of strength s.
+    The projection supplies the curvature drift of Brownian motion on the sphere, so <x(t), x(0)>
+    decays like e^{-(d-1) s^2 t / 2} for noise of strength s.
 
     >>> EulerMaruyama(h=0.01).order
     1
@@ -27,6 +28,8 @@ class EulerMaruyama(FixedStep):
     h: float = 0.01
     "step of time"
 
-    def step(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+    def step(
+        self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]
+    ) -> Tokens:
         drift = self.h * dynamics.velocity(t, x, w)
         return dynamics.space.retract(x, drift + brownian(dynamics, t, x, w, self.h, key))

@@ -20,7 +20,9 @@ class Heun(FixedStep):
 
     order: ClassVar[int] = 2
 
-    def step(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+    def step(
+        self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]
+    ) -> Tokens:
         h = self.h
         k1 = dynamics.velocity(t, x, w)
         k2 = dynamics.velocity(t + h, x + h * k1, w)

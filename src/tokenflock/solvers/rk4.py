@@ -12,7 +12,8 @@ from tokenflock.solvers.solver import FixedStep
 
 
 class RK4(FixedStep):
-    """The classical Runge-Kutta method for the flow, the field evaluated anew at each of four stages. Order 4.
+    """The classical Runge-Kutta method for the flow, the field evaluated anew at each of four
+    stages. Order 4.
 
     >>> RK4(h=0.1).order
     4
@@ -20,7 +21,9 @@ class RK4(FixedStep):
 
     order: ClassVar[int] = 4
 
-    def step(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+    def step(
+        self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]
+    ) -> Tokens:
         h = self.h
         k1 = dynamics.velocity(t, x, w)
         k2 = dynamics.velocity(t + h / 2, x + h / 2 * k1, w)

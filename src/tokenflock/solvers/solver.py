@@ -34,11 +34,15 @@ class FixedStep(Solver):
             require(self.h > 0, "h", "a positive step", self.h, "write e.g. h=0.1")
 
     @abstractmethod
-    def step(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+    def step(
+        self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]
+    ) -> Tokens:
         """Tokens at time t + h."""
 
 
-def brownian(dynamics: Dynamics, t: Time, x: Tokens, w: Weights, h: Float[Array, ""], key: Key[Array, ""]) -> Tokens:
+def brownian(
+    dynamics: Dynamics, t: Time, x: Tokens, w: Weights, h: Float[Array, ""], key: Key[Array, ""]
+) -> Tokens:
     """The tangent Gaussian increment sqrt(h) diffusion dW."""
     noise = jnp.sqrt(h) * dynamics.diffusion(t, x, w) * jax.random.normal(key, x.shape, x.dtype)
     return dynamics.space.tangent(x, noise)

@@ -10,16 +10,21 @@ from jaxtyping import Array, Float, Key
 from tokenflock.spaces.sphere import normalise
 
 
-def around_axis(key: Key[Array, ""], cosine: Float[Array, " n"], sine: Float[Array, " n"], d: int) -> Float[Array, "n d"]:
+def around_axis(
+    key: Key[Array, ""], cosine: Float[Array, " n"], sine: Float[Array, " n"], d: int
+) -> Float[Array, "n d"]:
     """Points cosine e_d + sine u with u uniform on the sphere S^(d-2) orthogonal to e_d."""
     u = normalise(jax.random.normal(key, (cosine.shape[0], d - 1)))
     return jnp.concatenate([sine[:, None] * u, cosine[:, None]], axis=-1)
 
 
-def latitude_quantile(u: Float[Array, " n"], d: int, kappa: float = 0.0, largest: float = np.pi) -> Float[Array, " n"]:
+def latitude_quantile(
+    u: Float[Array, " n"], d: int, kappa: float = 0.0, largest: float = np.pi
+) -> Float[Array, " n"]:
     """Quantiles of the angle from the axis with density ~ sin^(d-2) e^{kappa cos} on [0, largest].
 
-    The distribution function is tabulated where the density is not negligible, which is narrow for large d or kappa.
+    The distribution function is tabulated where the density is not negligible, which is narrow for
+    large d or kappa.
     """
 
     def log_density(angle):

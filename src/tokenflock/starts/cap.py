@@ -29,7 +29,9 @@ class Cap(Start):
     def __check_init__(self) -> None:
         check_counts(self.n, self.d)
         require(self.d >= 2, "d", "2 or more for a cap", self.d)
-        require(0 < self.angle <= np.pi, "angle", "between 0 and pi", self.angle, "write e.g. angle=0.5")
+        require(
+            0 < self.angle <= np.pi, "angle", "between 0 and pi", self.angle, "write e.g. angle=0.5"
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -37,5 +39,7 @@ class Cap(Start):
 
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         latitude, direction = jax.random.split(key)
-        angle = latitude_quantile(jax.random.uniform(latitude, (self.n,)), self.d, largest=self.angle)
+        angle = latitude_quantile(
+            jax.random.uniform(latitude, (self.n,)), self.d, largest=self.angle
+        )
         return around_axis(direction, jnp.cos(angle), jnp.sin(angle), self.d)

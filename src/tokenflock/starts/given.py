@@ -29,7 +29,9 @@ class Given(Start):
             "an array of shape (n, d)",
             f"shape {np.shape(self.x)}",
         )
-        require(bool(np.isfinite(self.x).all()), "x", "an array of finite numbers", "NaN or infinity")
+        require(
+            bool(np.isfinite(self.x).all()), "x", "an array of finite numbers", "NaN or infinity"
+        )
         require(
             bool((np.asarray(self.x) != 0).any(axis=1).all()),
             "x",
@@ -44,8 +46,12 @@ class Given(Start):
                 f"one weight for each token, shape ({n},)",
                 f"shape {np.shape(self.w)}",
             )
-            fine = bool(np.isfinite(self.w).all() and (np.asarray(self.w) >= 0).all() and np.sum(self.w) > 0)
-            require(fine, "w", "weights of 0 or more with a positive sum", np.asarray(self.w).tolist())
+            fine = bool(
+                np.isfinite(self.w).all() and (np.asarray(self.w) >= 0).all() and np.sum(self.w) > 0
+            )
+            require(
+                fine, "w", "weights of 0 or more with a positive sum", np.asarray(self.w).tolist()
+            )
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -11,7 +11,8 @@ from tokenflock.starts.start import Start, check_counts
 
 
 class Hemisphere(Start):
-    """Independent tokens, uniform in the hemisphere x_d > 0: the cone condition of Lemma 6.4 of arXiv 2312.10794.
+    """Independent tokens, uniform in the hemisphere x_d > 0: the cone condition of Lemma 6.4 of
+    arXiv 2312.10794.
 
     >>> Hemisphere(n=16, d=3).shape
     (16, 3)

@@ -10,7 +10,8 @@ from tokenflock.starts.start import Start, check_counts
 
 
 class Orthogonal(Start):
-    """n orthonormal tokens, the start of Theorem 6.8 of arXiv 2312.10794: the first n axes, for every seed.
+    """n orthonormal tokens, the start of Theorem 6.8 of arXiv 2312.10794: the first n axes, for
+    every seed.
 
     >>> Orthogonal(n=4, d=8).shape
     (4, 8)
@@ -23,7 +24,13 @@ class Orthogonal(Start):
 
     def __check_init__(self) -> None:
         check_counts(self.n, self.d)
-        require(self.n <= self.d, "n", f"at most d = {self.d} for orthonormal tokens", self.n, f"write d={self.n}")
+        require(
+            self.n <= self.d,
+            "n",
+            f"at most d = {self.d} for orthonormal tokens",
+            self.n,
+            f"write d={self.n}",
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -24,7 +24,13 @@ class Simplex(Start):
     def __check_init__(self) -> None:
         check_counts(self.n, self.d)
         require(self.n >= 2, "n", "2 or more for a simplex", self.n)
-        require(self.d >= self.n - 1, "d", f"at least n - 1 = {self.n - 1}", self.d, f"write d={self.n - 1}")
+        require(
+            self.d >= self.n - 1,
+            "d",
+            f"at least n - 1 = {self.n - 1}",
+            self.d,
+            f"write d={self.n - 1}",
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -29,7 +29,9 @@ class Start(Frozen):
         return False
 
     def in_span(self, key: Key[Array, ""]) -> Float[Array, "n n"]:
-        """The tokens of `draw` in an orthonormal basis of a space that holds them: n coordinates each, the same Gram matrix."""
+        """The tokens of `draw` in an orthonormal basis of a space that holds them: n coordinates
+        each, the same Gram matrix.
+        """
         raise NotImplementedError
 
     def weights(self) -> np.ndarray:

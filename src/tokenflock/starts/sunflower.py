@@ -9,7 +9,8 @@ from tokenflock.starts.start import Start, check_counts
 
 
 class Sunflower(Start):
-    """An even grid of n tokens on S^2: latitudes equally spaced in height, each turned by the golden angle.
+    """An even grid of n tokens on S^2: latitudes equally spaced in height, each turned by the
+    golden angle.
 
     >>> Sunflower(n=100).shape
     (100, 3)

@@ -11,11 +11,13 @@ from tokenflock.starts.start import Start, check_counts
 
 
 class Uniform(Start):
-    """Independent tokens, uniform on the sphere S^(d-1): the rows of a Gaussian matrix G (n, d), normalised.
+    """Independent tokens, uniform on the sphere S^(d-1): the rows of a Gaussian matrix G (n, d),
+    normalised.
 
-    For d >= 2n they are drawn by Bartlett's decomposition G = L U, with independent factors: U (n, d) a uniform orthonormal
-    frame, L (n, n) lower triangular, standard normal below the diagonal, L_ii chi with d - i degrees of freedom, i = 0 ... n-1.
-    The normalised rows of L are the tokens in the frame U, so whoever needs inner products only need not draw U.
+    For d >= 2n they are drawn by Bartlett's decomposition G = L U, with independent factors: U (n,
+    d) a uniform orthonormal frame, L (n, n) lower triangular, standard normal below the diagonal,
+    L_ii chi with d - i degrees of freedom, i = 0 ... n-1. The normalised rows of L are the tokens
+    in the frame U, so whoever needs inner products only need not draw U.
 
     >>> Uniform(n=32, d=2)
     Uniform(n=32, d=2)
@@ -54,7 +56,9 @@ def _bartlett(key: Key[Array, ""], n: int, d: int) -> Float[Array, "n n"]:
 
 
 def _frame(key: Key[Array, ""], n: int, d: int) -> Float[Array, "n d"]:
-    """U of a Gaussian G = L U: orthonormal rows, uniform among all such. Done twice, which leaves errors of rounding alone."""
+    """U of a Gaussian G = L U: orthonormal rows, uniform among all such. Done twice, which leaves
+    errors of rounding alone.
+    """
     U = jax.random.normal(key, (n, d))
     for _ in range(2):
         U = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(U @ U.T), U, lower=True)

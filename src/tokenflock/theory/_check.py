@@ -14,7 +14,9 @@ Numbers = np.float64 | NDArray[np.float64]
 
 
 def refuse(argument: str, wanted: str, came: object, instead: str) -> None:
-    raise UserError(f"{argument} must be {wanted}, got {came!r}. Write for example {argument}={instead}.")
+    raise UserError(
+        f"{argument} must be {wanted}, got {came!r}. Write for example {argument}={instead}."
+    )
 
 
 def real(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
@@ -49,7 +51,9 @@ def above(argument: str, value: ArrayLike, low: float, instead: str) -> NDArray[
     return array
 
 
-def between(argument: str, value: ArrayLike, low: float, high: float, instead: str) -> NDArray[np.float64]:
+def between(
+    argument: str, value: ArrayLike, low: float, high: float, instead: str
+) -> NDArray[np.float64]:
     """Strictly inside (low, high)."""
     array = real(argument, value, instead)
     if ((array <= low) | (array >= high)).any():
@@ -57,7 +61,9 @@ def between(argument: str, value: ArrayLike, low: float, high: float, instead: s
     return array
 
 
-def within(argument: str, value: ArrayLike, low: float, high: float, instead: str) -> NDArray[np.float64]:
+def within(
+    argument: str, value: ArrayLike, low: float, high: float, instead: str
+) -> NDArray[np.float64]:
     """Inside [low, high], ends included."""
     array = real(argument, value, instead)
     if ((array < low) | (array > high)).any():

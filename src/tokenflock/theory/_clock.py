@@ -1,7 +1,7 @@
 """The natural clock y = log(v/u) of equiangular tokens, with u = 1 - gamma and v = gamma + 1/(n-1).
 
-In y the ODEs of arXiv 2312.10794, Theorem 6.8, read dy/dt = 2n / (n - 1 + e^(beta u)) (SA) and dy/dt = 2 e^(beta gamma)
-(USA).
+In y the ODEs of arXiv 2312.10794, Theorem 6.8, read dy/dt = 2n / (n - 1 + e^(beta u)) (SA) and
+dy/dt = 2 e^(beta gamma) (USA).
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def elapsed(y0: Array, y1: Array, n: Array, beta: Array, unnormalised: bool) -> 
 
 
 def _primitive(y: Array, n: Array, beta: Array) -> tuple[Array, Array]:
-    """(h, g) with e^h g = Ei(beta u) + e^(beta n/(n-1)) E1(beta v): minus a primitive of e^(beta u) dy."""
+    """(h, g) with e^h g = Ei(beta u) + e^(beta n/(n-1)) E1(beta v): minus a primitive of e^(beta u)
+    dy.
+    """
     u, v = gap(y, n), excess(y, n)
     return beta * u, scaled_expi(beta * u) - scaled_expi(-beta * v)
 
@@ -77,4 +79,6 @@ def clock_at(t: Array, y0: Array, n: Array, beta: Array, unnormalised: bool) -> 
         ends = [np.clip(y0 + np.nan_to_num(reach), -_EDGE, _EDGE) for reach in reaches]
     low, high = np.minimum(*ends), np.maximum(*ends)
     pad = 1e-12 * (1 + np.abs(y0))
-    return bracketed_root(lambda y: elapsed(y0, y, n, beta, unnormalised) - t, low - pad, high + pad)
+    return bracketed_root(
+        lambda y: elapsed(y0, y, n, beta, unnormalised) - t, low - pad, high + pad
+    )

@@ -10,11 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
-def bracketed_root(f: Function, low: ArrayLike, high: ArrayLike, iterations: int = 120) -> NDArray[np.float64]:
-    """Root of an increasing f in [low, high] by Chandrupatla's method (Adv. Eng. Software 28, 1997).
+def bracketed_root(
+    f: Function, low: ArrayLike, high: ArrayLike, iterations: int = 120
+) -> NDArray[np.float64]:
+    """Root of an increasing f in [low, high] by Chandrupatla's method (Adv. Eng. Software 28,
+    1997).
 
-    Inverse quadratic interpolation where it is safe, bisection elsewhere (also where f is infinite). Where
-    f does not change sign the nearer end of the bracket comes back.
+    Inverse quadratic interpolation where it is safe, bisection elsewhere (also where f is
+    infinite). Where f does not change sign the nearer end of the bracket comes back.
     """
     low, high = (np.array(end, dtype=np.float64) for end in np.broadcast_arrays(low, high))
     f_low, f_high = f(low), f(high)
@@ -31,7 +34,9 @@ def bracketed_root(f: Function, low: ArrayLike, high: ArrayLike, iterations: int
         tolerance = 2e-16 * np.abs(x1) + 1e-300
         if np.all((width <= 2 * tolerance) | (f1 == 0)):
             break
-        step = _next_step(x1, f1, x2, f2, x3, f3, np.minimum(0.5, tolerance / np.maximum(width, 1e-300)))
+        step = _next_step(
+            x1, f1, x2, f2, x3, f3, np.minimum(0.5, tolerance / np.maximum(width, 1e-300))
+        )
     root = np.where(np.abs(f1) <= np.abs(f2), x1, x2)
     return np.where(f_low >= 0, low, np.where(f_high <= 0, high, root))
 
@@ -41,5 +46,7 @@ def _next_step(x1, f1, x2, f2, x3, f3, least):
     with np.errstate(all="ignore"):
         xi, phi = (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
         safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
-        inverse = f1 / (f2 - f1) * f3 / (f2 - f3) + (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (f3 - f2)
+        inverse = f1 / (f2 - f1) * f3 / (f2 - f3) + (x3 - x1) / (x2 - x1) * f1 / (f3 - f1) * f2 / (
+            f3 - f2
+        )
     return np.clip(np.where(safe & np.isfinite(inverse), inverse, 0.5), least, 1 - least)

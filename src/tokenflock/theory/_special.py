@@ -56,6 +56,12 @@ def _log_debye(order: NDArray[np.float64], x: NDArray[np.float64]) -> NDArray[np
     u1 = p * (3 - 5 * q) / 24
     u2 = q * (81 - 462 * q + 385 * q**2) / 1152
     u3 = p * q * (30375 - 369603 * q + 765765 * q**2 - 425425 * q**3) / 414720
-    u4 = q**2 * (4465125 - 94121676 * q + 349922430 * q**2 - 446185740 * q**3 + 185910725 * q**4) / 39813120
+    u4 = (
+        q**2
+        * (4465125 - 94121676 * q + 349922430 * q**2 - 446185740 * q**3 + 185910725 * q**4)
+        / 39813120
+    )
     series = u1 / order + u2 / order**2 + u3 / order**3 + u4 / order**4
-    return root + order * np.log(x / (order + root)) - np.log(2 * np.pi * root) / 2 + np.log1p(series)
+    return (
+        root + order * np.log(x / (order + root)) - np.log(2 * np.pi * root) / 2 + np.log1p(series)
+    )

@@ -1,4 +1,4 @@
-"""Attention with a symmetric matrix D in place of the identity: traps, maximisers and minimisers."""
+"""Attention with a symmetric matrix D in place of I: traps, maximisers and minimisers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def trap_window(eigenvalue: ArrayLike = 1.0) -> Window:
 
         low = c tanh(c),   high tanh(high) = c,   c = eigenvalue
 
-    Two equal clusters at +-e_1 are stable iff lambda_2/lambda_1 < tanh(lambda_1): outside the window random
-    tokens may end in two clusters instead of one.
+    Two equal clusters at +-e_1 are stable iff lambda_2/lambda_1 < tanh(lambda_1): outside the
+    window random tokens may end in two clusters instead of one.
 
     Source: derived for the energy of arXiv 2501.03096 (its experiment with D = diag(d, 1)).
 
@@ -38,8 +38,11 @@ def trap_window(eigenvalue: ArrayLike = 1.0) -> Window:
     return Window((c * np.tanh(c))[()], high[()])
 
 
-def two_cluster_growth(lambda1: ArrayLike = 1.0, lambda2: ArrayLike = 0.5, p: ArrayLike = 0.5) -> Numbers:
-    """Largest eigenvalue of the Hessian at two opposite clusters of masses p and 1 - p on the top axis of D.
+def two_cluster_growth(
+    lambda1: ArrayLike = 1.0, lambda2: ArrayLike = 0.5, p: ArrayLike = 0.5
+) -> Numbers:
+    """Largest eigenvalue of the Hessian at two opposite clusters of masses p and 1 - p on the top
+    axis of D.
 
         H = [[-2p(p a - (1-p) b), -2p(1-p)c], [-2p(1-p)c, -2(1-p)((1-p) a - p b)]],
         a = (lambda1 - lambda2) e^lambda1,   b = lambda1 e^(-lambda1),   c = lambda2 e^(-lambda1)
@@ -79,7 +82,8 @@ def antipodal_energy(eigenvalue: ArrayLike = 1.0, p: ArrayLike = 0.5) -> Numbers
 
 
 def maximiser_crossing(c: ArrayLike = 1.0) -> Numbers:
-    """The d2 at which one cluster overtakes two opposite ones as the maximiser for D = diag(-c, d2).
+    """The d2 at which one cluster overtakes two opposite ones as the maximiser for D = diag(-c,
+    d2).
 
         e^(d2) = cosh(c)   <=>   d2 = log cosh(c)
 
@@ -106,7 +110,9 @@ def four_particle_share(d1: ArrayLike = 1.0, d2: ArrayLike = 2.0) -> Numbers:
     >>> print(f"{four_particle_share(1.0, 2.0):.10f}")
     0.8237685764
     """
-    d1, d2 = np.broadcast_arrays(above("d1", finite("d1", d1), 0, "1.0"), above("d2", finite("d2", d2), 0, "2.0"))
+    d1, d2 = np.broadcast_arrays(
+        above("d1", finite("d1", d1), 0, "1.0"), above("d2", finite("d2", d2), 0, "2.0")
+    )
 
     def slope(share: NDArray) -> NDArray:
         return d1 * np.tanh(d1 * share) - d2 * np.tanh(d2 * (1 - share))
@@ -115,13 +121,14 @@ def four_particle_share(d1: ArrayLike = 1.0, d2: ArrayLike = 2.0) -> Numbers:
 
 
 def minimiser_tilt(d: ArrayLike = 2, beta: ArrayLike = 1.0) -> Numbers:
-    """First-order coefficient alpha of the minimising density near the isotropic matrix D = I + eps M.
+    """First-order coefficient alpha of the minimising density near the isotropic matrix D = I + eps
+    M.
 
         density ~ 1 + eps alpha (x.Mx - tr(M)/d),
         alpha = -lambda_1/lambda_2 = -I_(d/2)(beta) / I_(d/2+1)(beta)
 
-    Letters: lambda_k the eigenvalues of the kernel. The published code computes alpha with sin^(d-1) where
-    the sphere has sin^(d-2), and is off by 59 % at d = 2.
+    Letters: lambda_k the eigenvalues of the kernel. The published code computes alpha with
+    sin^(d-1) where the sphere has sin^(d-2), and is off by 59 % at d = 2.
 
     Source: derived for the energy of arXiv 2501.03096 (its near-isotropic expansion).
 

@@ -10,10 +10,13 @@ from .rates import growth_rate
 from .thresholds import interaction_curvature
 
 
-def initial_correlation_speed(n: ArrayLike = 32, beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:
+def initial_correlation_speed(
+    n: ArrayLike = 32, beta: ArrayLike = 1.0, d: ArrayLike = 2
+) -> Numbers:
     """Speed at time 0 of the mean cosine of two tokens that start uniform and independent (USA).
 
-        d/dt E<x_1, x_2> = (2/n) (d-1) lambda_1(beta, d) / beta;   on the circle 2 I_1(beta) / (beta n)
+        d/dt E<x_1, x_2> = (2/n) (d-1) lambda_1(beta, d) / beta;
+        on the circle 2 I_1(beta) / (beta n)
 
     Only the direct pull of the pair counts: the other n - 2 tokens cancel in the mean.
 
@@ -27,8 +30,11 @@ def initial_correlation_speed(n: ArrayLike = 32, beta: ArrayLike = 1.0, d: Array
     return (2 * growth_rate(1, beta, d, "USA") / n)[()]
 
 
-def initial_pair_density_speed(x: ArrayLike = 0.0, n: ArrayLike = 32, beta: ArrayLike = 1.0) -> Numbers:
-    """Speed at time 0 of the law psi of the angle between two tokens on the circle (USA, uniform start).
+def initial_pair_density_speed(
+    x: ArrayLike = 0.0, n: ArrayLike = 32, beta: ArrayLike = 1.0
+) -> Numbers:
+    """Speed at time 0 of the law psi of the angle between two tokens on the circle (USA, uniform
+    start).
 
         d psi/dt (0, x) = g_beta(x) / (pi n),   psi(0, x) = 1/(2 pi),
         g_beta(x) = (cos x - beta sin^2 x) e^(beta cos x)

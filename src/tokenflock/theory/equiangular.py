@@ -16,10 +16,13 @@ from ._check import Numbers, finite, real, whole
 from ._clock import clock, clock_at, elapsed, excess, gap
 
 
-def equiangular_speed(gamma: ArrayLike = 0.0, n: ArrayLike = 32, beta: ArrayLike = 1.0, unnormalised: bool = False) -> Numbers:
+def equiangular_speed(
+    gamma: ArrayLike = 0.0, n: ArrayLike = 32, beta: ArrayLike = 1.0, unnormalised: bool = False
+) -> Numbers:
     """Speed of the common cosine of n equiangular tokens.
 
-        SA:   dgamma/dt = 2 e^(beta gamma) (1-gamma) ((n-1) gamma + 1) / (e^beta + (n-1) e^(beta gamma))
+        SA:
+        dgamma/dt = 2 e^(beta gamma) (1-gamma) ((n-1) gamma + 1) / (e^beta + (n-1) e^(beta gamma))
         USA:  dgamma/dt = (2/n) e^(beta gamma) (1-gamma) ((n-1) gamma + 1)
 
     Letters: gamma = <x_i, x_j> for all i != j, n tokens, beta inverse temperature.
@@ -75,8 +78,8 @@ def equiangular_cosine(
 
         gamma_beta(t): the solution of (6.9) (SA) or (6.10) (USA) with gamma(0) = gamma0
 
-    the inverse of `equiangular_time`; at beta = 0, gamma0 = 0 it is (e^(2t) - 1)/(e^(2t) + n - 1). By
-    Theorem 6.9 the cosines of random tokens follow this curve when d is large.
+    the inverse of `equiangular_time`; at beta = 0, gamma0 = 0 it is (e^(2t) - 1)/(e^(2t) + n - 1).
+    By Theorem 6.9 the cosines of random tokens follow this curve when d is large.
 
     Source: arXiv 2312.10794, Theorems 6.8 and 6.9.
 

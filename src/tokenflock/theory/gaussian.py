@@ -1,4 +1,4 @@
-"""Gaussian tokens in R^d under attention without projection: they stay Gaussian, and may blow up."""
+"""Gaussian tokens in R^d under attention without projection: they stay Gaussian, may blow up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ class Moments(NamedTuple):
     covariance: NDArray[np.float64]
 
 
-def gaussian_variance(t: ArrayLike = 0.1, variance: ArrayLike = 1.0, v: ArrayLike = 1.0, a: ArrayLike = 1.0) -> Numbers:
+def gaussian_variance(
+    t: ArrayLike = 0.1, variance: ArrayLike = 1.0, v: ArrayLike = 1.0, a: ArrayLike = 1.0
+) -> Numbers:
     """Variance of Gaussian tokens on the line at time t; nan after the blow-up.
 
         dS/dt = 2 v a S^2,   S(t) = S0 / (1 - 2 v a S0 t)
@@ -61,7 +63,8 @@ def gaussian_mean(
 
 
 def gaussian_blow_up(variance: ArrayLike = 1.0, v: ArrayLike = 1.0, a: ArrayLike = 1.0) -> Numbers:
-    """Time at which the variance of Gaussian tokens on the line becomes infinite; inf where it never does.
+    """Time at which the variance of Gaussian tokens on the line becomes infinite; inf where it
+    never does.
 
         t = 1 / (2 v a S0)   for v a > 0
 
@@ -71,7 +74,12 @@ def gaussian_blow_up(variance: ArrayLike = 1.0, v: ArrayLike = 1.0, a: ArrayLike
     >>> print(gaussian_blow_up(1.0), gaussian_blow_up(1.0, v=-1.0))
     0.5 inf
     """
-    rate = 2 * finite("v", v) * finite("a", a) * above("variance", finite("variance", variance), 0, "1.0")
+    rate = (
+        2
+        * finite("v", v)
+        * finite("a", a)
+        * above("variance", finite("variance", variance), 0, "1.0")
+    )
     return np.where(rate > 0, 1 / np.where(rate > 0, rate, 1.0), np.inf)[()]
 
 
@@ -111,7 +119,8 @@ def gaussian_flow(
 
         the solution of `gaussian_speed`;   V = I:  S(t)^-1 = S(0)^-1 - t (A + A^T)
 
-    Letters: t one time or several (t >= 0); mean (d,), covariance, A and V (d, d). By an ODE solver at 1e-11.
+    Letters: t one time or several (t >= 0); mean (d,), covariance, A and V (d, d). By an ODE solver
+    at 1e-11.
 
     Source: arXiv 2501.18322 (Gaussian data).
 
@@ -124,7 +133,9 @@ def gaussian_flow(
     d = m.shape[-1] if m.ndim == 1 else 0
     if not d or any(np.shape(x) != (d, d) for x in (S, A, V)):
         shapes = [np.shape(x) for x in (mean, covariance, A, V)]
-        refuse("mean, covariance, A, V", "of shapes (d,), (d, d), (d, d), (d, d)", shapes, "np.eye(d)")
+        refuse(
+            "mean, covariance, A, V", "of shapes (d,), (d, d), (d, d), (d, d)", shapes, "np.eye(d)"
+        )
 
     def speed(_: float, state: NDArray) -> NDArray:
         moments = gaussian_speed(state[:d], state[d:].reshape(d, d), A, V)

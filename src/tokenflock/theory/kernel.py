@@ -1,4 +1,6 @@
-"""The attention kernel on the sphere: its eigenvalues, and the energies of the two extreme measures."""
+"""The attention kernel on the sphere: its eigenvalues, and the energies of the two extreme
+measures.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from ._special import log_bessel_ratio
 
 
 def log_kernel_eigenvalue(k: ArrayLike = 1, beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:
-    """Logarithm of the size of the k-th eigenvalue of the kernel e^(beta<x,y>), for any order and any beta.
+    """Logarithm of the size of the k-th eigenvalue of the kernel e^(beta<x,y>), for any order and
+    any beta.
 
         log |lambda_k(beta, d)|
 
-    Finite where lambda_k itself would overflow (large beta) or underflow (large k or d); -inf at beta = 0,
-    k >= 1.
+    Finite where lambda_k itself would overflow (large beta) or underflow (large k or d); -inf at
+    beta = 0, k >= 1.
 
     Source: the Funk-Hecke formula; arXiv 2312.10794, Proposition 3.4 rests on lambda_k > 0.
 
@@ -27,14 +30,16 @@ def log_kernel_eigenvalue(k: ArrayLike = 1, beta: ArrayLike = 1.0, d: ArrayLike 
     return log_bessel_ratio(k, np.abs(beta), d)[()]
 
 
-def kernel_eigenvalue(k: ArrayLike = 1, beta: ArrayLike = 1.0, d: ArrayLike = 2, scaled: bool = False) -> Numbers:
+def kernel_eigenvalue(
+    k: ArrayLike = 1, beta: ArrayLike = 1.0, d: ArrayLike = 2, scaled: bool = False
+) -> Numbers:
     """Eigenvalue of the kernel e^(beta<x,y>) on spherical harmonics of degree k.
 
         lambda_k = Gamma(d/2) (2/beta)^(d/2-1) I_(k+d/2-1)(beta)
 
-    Letters: k degree, beta inverse temperature (either sign), d ambient dimension, I the modified Bessel
-    function; on the circle lambda_k = I_k(beta). With `scaled` the value is multiplied by e^(-beta), which
-    never overflows.
+    Letters: k degree, beta inverse temperature (either sign), d ambient dimension, I the modified
+    Bessel function; on the circle lambda_k = I_k(beta). With `scaled` the value is multiplied by
+    e^(-beta), which never overflows.
 
     Source: the Funk-Hecke formula; arXiv 2312.10794, proof of Proposition 3.4.
 

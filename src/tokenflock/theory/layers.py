@@ -19,14 +19,14 @@ def layer_cosines(
 ) -> Numbers:
     """Common cosine of n equiangular tokens after a number of Transformer layers.
 
-        1 - gamma' = (1 - gamma) (a - c)^2 / (a^2 + 2 a c (n-1) gamma + c^2 (n-1) (1 + (n-2) gamma)),
+        1 - gamma' = (1 - gamma) (a-c)^2 / (a^2 + 2 a c (n-1) gamma + c^2 (n-1) (1 + (n-2) gamma)),
         a = 1 + h e^beta / Z,   c = h e^(beta gamma) / Z,   Z = e^beta + (n-1) e^(beta gamma)
 
-    exact for x <- normalize(x + h A x), the scheme behind the published figures (h = 0.1). Letters: h step
-    of a layer, steps number of layers, gamma0 the cosine that enters.
+    exact for x <- normalize(x + h A x), the scheme behind the published figures (h = 0.1). Letters:
+    h step of a layer, steps number of layers, gamma0 the cosine that enters.
 
-    Source: the layer map of arXiv 2312.10794, Section 2 (and its figure code), on the family of Theorem
-    6.8.
+    Source: the layer map of arXiv 2312.10794, Section 2 (and its figure code), on the family of
+    Theorem 6.8.
 
     >>> from tokenflock.theory import layer_cosines
     >>> print(layer_cosines([50, 80], n=32, beta=4.0))
@@ -50,7 +50,8 @@ def layer_crossing(
 
     inf where more than `most` layers are needed.
 
-    Source: the recursion of `layer_cosines`; it gives the front of arXiv 2312.10794, Figure 3 at large d.
+    Source: the recursion of `layer_cosines`; it gives the front of arXiv 2312.10794, Figure 3 at
+    large d.
 
     >>> from tokenflock.theory import layer_crossing
     >>> print(layer_crossing([0, 4, 6], n=32))
@@ -78,8 +79,8 @@ def layer_transition_curve(
 
         gamma_K(beta) = 1 - delta,   K = floor(t / h)
 
-    the discrete twin of `transition_curve`, and the front to expect in a phase diagram made with layers;
-    nan where K layers are too few even at beta = 0.
+    the discrete twin of `transition_curve`, and the front to expect in a phase diagram made with
+    layers; nan where K layers are too few even at beta = 0.
 
     Source: the recursion of `layer_cosines`; arXiv 2312.10794, Figure 3 (h = 0.1).
 
@@ -93,7 +94,9 @@ def layer_transition_curve(
         between("delta", delta, 0, 1, "1e-3"),
     )
     h = above("h", finite("h", h), 0, "0.1")
-    t, n, delta, h, gamma0 = np.broadcast_arrays(t, n, delta, h, np.asarray(gamma0, dtype=np.float64))
+    t, n, delta, h, gamma0 = np.broadcast_arrays(
+        t, n, delta, h, np.asarray(gamma0, dtype=np.float64)
+    )
     steps = np.floor(t / h + 1e-9)
 
     def lateness(beta: NDArray) -> NDArray:
@@ -105,7 +108,9 @@ def layer_transition_curve(
     return np.where(late, np.nan, bracketed_root(lateness, np.zeros(t.shape), high))[()]
 
 
-def _layer_gaps(steps: NDArray, n: ArrayLike, beta: ArrayLike, h: ArrayLike, gamma0: ArrayLike) -> NDArray:
+def _layer_gaps(
+    steps: NDArray, n: ArrayLike, beta: ArrayLike, h: ArrayLike, gamma0: ArrayLike
+) -> NDArray:
     """1 - gamma after each number of steps, all arguments broadcast."""
     u, n, beta, h = _start(n, beta, h, gamma0)
     steps, u = np.broadcast_arrays(steps, u)
@@ -124,7 +129,9 @@ def _start(n: ArrayLike, beta: ArrayLike, h: ArrayLike, gamma0: ArrayLike) -> tu
 
 def _one_layer(u: NDArray, n: NDArray, beta: NDArray, h: NDArray) -> NDArray:
     with np.errstate(over="ignore"):
-        others = 1 / (n - 1 + np.exp(beta * u))  # attention on each other token; on itself 1 - (n-1) others
+        others = 1 / (
+            n - 1 + np.exp(beta * u)
+        )  # attention on each other token; on itself 1 - (n-1) others
     a, c, gamma = 1 + h * (1 - (n - 1) * others), h * others, 1 - u
     squared_norm = a * a + 2 * a * c * (n - 1) * gamma + c * c * (n - 1) * (1 + (n - 2) * gamma)
     return u * (a - c) ** 2 / squared_norm

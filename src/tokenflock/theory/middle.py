@@ -11,14 +11,16 @@ from ._check import Numbers, above, at_least, finite, within
 _MODES = np.arange(1, 21)
 
 
-def middle_critical_time(beta: ArrayLike = 1.0, decay: ArrayLike = 1.0, M: ArrayLike = 8.0) -> Numbers:
+def middle_critical_time(
+    beta: ArrayLike = 1.0, decay: ArrayLike = 1.0, M: ArrayLike = 8.0
+) -> Numbers:
     """Depth up to which the influence of a position is U-shaped: lost in the middle.
 
         t_crit = 2 (1 - e^(-decay)) sum_k w_k a_k / sum_k w_k a_k^2,
         a_k = k^2 I_k(beta),   w_k = e^(-pi^2 k^2/(2 M^2)),   k <= 20
 
-    Letters: decay the strength lambda of the recency bias (ALiBi), M the resolution. For t < t_crit the
-    influence rises again towards the end of the context; later only the beginning is heard.
+    Letters: decay the strength lambda of the recency bias (ALiBi), M the resolution. For t < t_crit
+    the influence rises again towards the end of the context; later only the beginning is heard.
 
     Source: arXiv 2605.09213.
 
@@ -57,9 +59,15 @@ def position_influence(
     >>> print(position_influence([0.1, 0.5, 1.0], t=1.0).round(4))
     [1.2822 1.2655 1.6383]
     """
-    s, t = above("s", within("s", s, 0, 1, "0.5"), 0, "0.5"), at_least("t", finite("t", t), 0, "1.0")
+    s, t = (
+        above("s", within("s", s, 0, 1, "0.5"), 0, "0.5"),
+        at_least("t", finite("t", t), 0, "1.0"),
+    )
     beta = above("beta", finite("beta", beta), 0, "1.0")
-    decay, weights = above("decay", finite("decay", decay), 0, "1.0"), _weights(above("M", M, 0, "8.0"))
+    decay, weights = (
+        above("decay", finite("decay", decay), 0, "1.0"),
+        _weights(above("M", M, 0, "8.0")),
+    )
     y = np.log(np.expm1(decay) / np.expm1(decay * s))[..., None]
     c = _MODES**2 * iv(_MODES, beta[..., None]) * t[..., None]
     product = np.maximum(c * y, 1e-30)  # psi_c(y) -> c as c y -> 0

@@ -1,7 +1,8 @@
-"""Where the layer norm sits: the equiangular ODE for Post-LN, Pre-LN, Mix-LN, Peri-LN, nGPT and sqrt scaling.
+"""Where the layer norm sits: the equiangular ODE for Post-LN, Pre-LN, Mix-LN, Peri-LN, nGPT and
+sqrt scaling.
 
-A token is r theta with |theta| = 1. Every scheme moves the cosine rho of the directions along the same
-curve; they differ in the speed 1/s and in what the radius r does.
+A token is r theta with |theta| = 1. Every scheme moves the cosine rho of the directions along the
+same curve; they differ in the speed 1/s and in what the radius r does.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ def normalised_speed(
 ) -> Normalised:
     """Speed of the cosine and of the radius of n equiangular tokens under a normalisation scheme.
 
-        drho/dt = (1/s) 2 e^(beta rho) (1-rho) ((n-1) rho + 1) / Z,   Z = e^beta + (n-1) e^(beta rho)
+        drho/dt = (1/s) 2 e^(beta rho) (1-rho) ((n-1) rho + 1) / Z,
+        Z = e^beta + (n-1) e^(beta rho)
         scheme   post  pre          mix (t <= switch, then)  peri           ngpt       sqrt
         s        1     r            1, r                     r |A|          |A|/alpha  sqrt(t+1)
         dr/dt    0     <theta, A>   0, <theta, A>            <theta, A>/|A| 0          0
 
-    Letters: A the attention output, rho the cosine, r the radius, alpha the step of nGPT, switch the time
-    at which Mix-LN goes from post to pre.
+    Letters: A the attention output, rho the cosine, r the radius, alpha the step of nGPT, switch
+    the time at which Mix-LN goes from post to pre.
 
     Source: arXiv 2510.22026; arXiv 2512.01868.
 
@@ -87,7 +89,9 @@ def initial_speed(
         speed = 2 * np.exp(-beta) / np.sqrt(1 + (n - 1) * np.exp(-2 * beta))
     else:
         speed = 2 * np.exp(-beta) / (1 + (n - 1) * np.exp(-beta))
-    return (speed * (alpha if scheme == "ngpt" else 1.0) / (r0 if scheme in ("pre", "peri") else 1.0))[()]
+    return (
+        speed * (alpha if scheme == "ngpt" else 1.0) / (r0 if scheme in ("pre", "peri") else 1.0)
+    )[()]
 
 
 def normalised_flow(
@@ -104,9 +108,9 @@ def normalised_flow(
 
         (rho, r)(t): the solution of `normalised_speed` from (rho0, r0)
 
-    In closed form for post (`equiangular_cosine`) and sqrt (the same at time 2 sqrt(t+1) - 2), by an ODE
-    solver at 1e-12 for the others. Near consensus 1 - rho ~ e^(-2t) for post, t^-2 for pre, mix and peri,
-    e^(-4 sqrt t) for sqrt.
+    In closed form for post (`equiangular_cosine`) and sqrt (the same at time 2 sqrt(t+1) - 2), by
+    an ODE solver at 1e-12 for the others. Near consensus 1 - rho ~ e^(-2t) for post, t^-2 for pre,
+    mix and peri, e^(-4 sqrt t) for sqrt.
 
     Source: arXiv 2510.22026.
 
@@ -115,7 +119,11 @@ def normalised_flow(
     [0.00762298 0.15379101 0.68860337]
     """
     scheme = choice("scheme", scheme, _SCHEMES)
-    t, n, beta = at_least("t", finite("t", t), 0, "1.0"), whole("n", n, 2, "256"), finite("beta", beta)
+    t, n, beta = (
+        at_least("t", finite("t", t), 0, "1.0"),
+        whole("n", n, 2, "256"),
+        finite("beta", beta),
+    )
     r0, alpha = above("r0", r0, 0, "1.0"), above("alpha", alpha, 0, "1.0")
     if scheme in ("post", "sqrt"):
         depth = t if scheme == "post" else 2 * np.sqrt(t + 1) - 2
@@ -123,7 +131,9 @@ def normalised_flow(
         return Normalised(rho, (r0 + 0 * rho)[()])
     y0, switch = clock("rho0", rho0, n), at_least("switch", switch, 0, "0.0")
     t, *parameters = np.broadcast_arrays(t, n, beta, r0, y0, alpha, switch)
-    rows, group = np.unique(np.stack([p.ravel() for p in parameters], -1), axis=0, return_inverse=True)
+    rows, group = np.unique(
+        np.stack([p.ravel() for p in parameters], -1), axis=0, return_inverse=True
+    )
     rho, r = np.empty((2, t.size))
     for index, row in enumerate(rows):
         here = group.ravel() == index
@@ -141,14 +151,23 @@ def _output(rho: NDArray, n: NDArray, beta: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _slowness(
-    scheme: str, r: NDArray, t: NDArray, along: NDArray, length: NDArray, alpha: NDArray, switch: NDArray
+    scheme: str,
+    r: NDArray,
+    t: NDArray,
+    along: NDArray,
+    length: NDArray,
+    alpha: NDArray,
+    switch: NDArray,
 ) -> tuple[NDArray, NDArray]:
     """(s, dr/dt) of the table in `normalised_speed`."""
     still = 0 * along * r
     table = {
         "post": lambda: (1 + still, still),
         "pre": lambda: (r + still, along + still),
-        "mix": lambda: (np.where(t <= switch, 1.0, r) + still, np.where(t <= switch, 0.0, along) + still),
+        "mix": lambda: (
+            np.where(t <= switch, 1.0, r) + still,
+            np.where(t <= switch, 0.0, along) + still,
+        ),
         "peri": lambda: (r * length, along / length + still),
         "ngpt": lambda: (length / alpha, still),
         "sqrt": lambda: (np.sqrt(t + 1) + still, still),
@@ -157,9 +176,18 @@ def _slowness(
 
 
 def _solve(
-    scheme: str, t: NDArray, n: float, beta: float, r0: float, y0: float, alpha: float, switch: float
+    scheme: str,
+    t: NDArray,
+    n: float,
+    beta: float,
+    r0: float,
+    y0: float,
+    alpha: float,
+    switch: float,
 ) -> tuple[NDArray, NDArray]:
-    """rho and r at the times t, for one set of parameters, integrated in the natural clock y = log(v/u)."""
+    """rho and r at the times t, for one set of parameters, integrated in the natural clock y =
+    log(v/u).
+    """
     delay = switch if scheme == "mix" else 0.0
     moving = "pre" if scheme == "mix" else scheme
 
@@ -171,14 +199,26 @@ def _solve(
 
     start = y0
     if delay:  # post-LN until the switch, in closed form
-        start = clock_at(np.minimum(t, delay), np.full(t.shape, y0), n, np.full(t.shape, beta), False)
+        start = clock_at(
+            np.minimum(t, delay), np.full(t.shape, y0), n, np.full(t.shape, beta), False
+        )
     y, r = np.broadcast_to(start, t.shape).copy(), np.full(t.shape, r0)
     later = t > delay
     if later.any():
         times, back = np.unique(t[later], return_inverse=True)
         initial = [y[later][0], r0]
-        solution = solve_ivp(speed, (delay, times[-1]), initial, method="DOP853", t_eval=times, rtol=1e-12, atol=1e-13)
+        solution = solve_ivp(
+            speed,
+            (delay, times[-1]),
+            initial,
+            method="DOP853",
+            t_eval=times,
+            rtol=1e-12,
+            atol=1e-13,
+        )
         if not solution.success:
-            raise RuntimeError(f"the ODE of scheme={scheme!r} stalled: {solution.message} Ask for an earlier t.")
+            raise RuntimeError(
+                f"the ODE of scheme={scheme!r} stalled: {solution.message} Ask for an earlier t."
+            )
         y[later], r[later] = solution.y[:, back.ravel()]
     return np.where(y > 0, 1 - gap(y, n), excess(y, n) - 1 / (n - 1)), r

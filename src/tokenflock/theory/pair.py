@@ -10,13 +10,16 @@ from ._check import Numbers, at_least, between, finite, nonzero
 from .equiangular import equiangular_cosine, equiangular_speed, equiangular_time
 
 
-def pair_speed(gamma: ArrayLike = 0.0, beta: ArrayLike = 1.0, unnormalised: bool = False) -> Numbers:
+def pair_speed(
+    gamma: ArrayLike = 0.0, beta: ArrayLike = 1.0, unnormalised: bool = False
+) -> Numbers:
     """Speed of the cosine of two tokens.
 
         SA:   dgamma/dt = 2 e^(beta gamma) (1 - gamma^2) / (e^beta + e^(beta gamma))
         USA:  dgamma/dt = e^(beta gamma) (1 - gamma^2)
 
-    Source: arXiv 2312.10794, (6.9) and (6.10) with n = 2; the same orbits at two speeds (Section 3.4).
+    Source: arXiv 2312.10794, (6.9) and (6.10) with n = 2; the same orbits at two speeds (Section
+    3.4).
 
     >>> from tokenflock.theory import pair_speed
     >>> print(pair_speed(0.0, beta=0.0), pair_speed(0.0, beta=1.0, unnormalised=True))
@@ -25,10 +28,16 @@ def pair_speed(gamma: ArrayLike = 0.0, beta: ArrayLike = 1.0, unnormalised: bool
     return equiangular_speed(gamma, 2, beta, unnormalised)
 
 
-def pair_time(gamma0: ArrayLike = 0.0, gamma1: ArrayLike = 0.5, beta: ArrayLike = 1.0, unnormalised: bool = False) -> Numbers:
+def pair_time(
+    gamma0: ArrayLike = 0.0,
+    gamma1: ArrayLike = 0.5,
+    beta: ArrayLike = 1.0,
+    unnormalised: bool = False,
+) -> Numbers:
     """Time that two tokens need to bring their cosine from gamma0 to gamma1, in closed form.
 
-        SA:   t = [ (1/2) artanh(gamma) + (1/4) (-Ei(beta(1-gamma)) - e^(2 beta) E1(beta(1+gamma))) ]
+        SA:
+        t = [ (1/2) artanh(gamma) + (1/4) (-Ei(beta(1-gamma)) - e^(2 beta) E1(beta(1+gamma))) ]
         USA:  t = [ (1/2) (-e^(-beta) Ei(beta(1-gamma)) - e^beta E1(beta(1+gamma))) ]
 
     each between gamma0 and gamma1; at beta = 0 both are artanh(gamma1) - artanh(gamma0).
@@ -42,7 +51,9 @@ def pair_time(gamma0: ArrayLike = 0.0, gamma1: ArrayLike = 0.5, beta: ArrayLike 
     return equiangular_time(gamma1, 2, beta, gamma0, unnormalised)
 
 
-def pair_cosine(t: ArrayLike = 1.0, gamma0: ArrayLike = 0.0, beta: ArrayLike = 1.0, unnormalised: bool = False) -> Numbers:
+def pair_cosine(
+    t: ArrayLike = 1.0, gamma0: ArrayLike = 0.0, beta: ArrayLike = 1.0, unnormalised: bool = False
+) -> Numbers:
     """Cosine of two tokens at time t, the inverse of `pair_time`.
 
         beta = 0:  gamma(t) = tanh(t + artanh(gamma0))
@@ -56,13 +67,16 @@ def pair_cosine(t: ArrayLike = 1.0, gamma0: ArrayLike = 0.0, beta: ArrayLike = 1
     return equiangular_cosine(t, 2, beta, gamma0, unnormalised)
 
 
-def weighted_pair_speed(angle: ArrayLike = 1.0, beta: ArrayLike = 1.0, m: ArrayLike = 0.5) -> Numbers:
+def weighted_pair_speed(
+    angle: ArrayLike = 1.0, beta: ArrayLike = 1.0, m: ArrayLike = 0.5
+) -> Numbers:
     """Speed of the angle between two clusters of masses m and 1 - m under SA.
 
-        dphi/dt = -[ (1-m) w / (m + (1-m) w) + m w / (1 - m + m w) ] sin(phi),   w = e^(beta (cos(phi) - 1))
+        dphi/dt = -[ (1-m) w / (m + (1-m) w) + m w / (1 - m + m w) ] sin(phi),
+        w = e^(beta (cos(phi) - 1))
 
-    Letters: phi the angle, m the mass of one cluster. Under USA the speed is -e^(beta cos(phi)) sin(phi)
-    for any m.
+    Letters: phi the angle, m the mass of one cluster. Under USA the speed is -e^(beta cos(phi))
+    sin(phi) for any m.
 
     Source: arXiv 2312.10794, (SA) for two tokens with weights.
 
@@ -72,17 +86,22 @@ def weighted_pair_speed(angle: ArrayLike = 1.0, beta: ArrayLike = 1.0, m: ArrayL
     """
     angle, beta, m = finite("angle", angle), finite("beta", beta), between("m", m, 0, 1, "0.5")
     with np.errstate(over="ignore"):
-        inverse = np.exp(beta * (1 - np.cos(angle)))  # 1/w, so that a far pair gives 0 and never 0/0
+        inverse = np.exp(
+            beta * (1 - np.cos(angle))
+        )  # 1/w, so that a far pair gives 0 and never 0/0
     pull = (1 - m) / (m * inverse + 1 - m) + m / ((1 - m) * inverse + m)
     return (-pull * np.sin(angle))[()]
 
 
-def merging_time(angle: ArrayLike = 1.0, beta: ArrayLike = 1.0, delta: ArrayLike = 1e-3, m: ArrayLike = 0.5) -> Numbers:
+def merging_time(
+    angle: ArrayLike = 1.0, beta: ArrayLike = 1.0, delta: ArrayLike = 1e-3, m: ArrayLike = 0.5
+) -> Numbers:
     """Time for two clusters of masses m and 1 - m to come within delta of each other under SA.
 
         t: cos(phi(t)) = 1 - delta,   phi(0) = angle,   phi as in `weighted_pair_speed`
 
-    In closed form for m = 1/2 (`pair_time`), by quadrature otherwise; negative for clusters closer than delta already.
+    In closed form for m = 1/2 (`pair_time`), by quadrature otherwise; negative for clusters closer
+    than delta already.
 
     Source: arXiv 2312.10794, (SA) for two tokens with weights.
 
@@ -132,12 +151,13 @@ def merging_growth(angle: ArrayLike = 1.0, beta: ArrayLike = 10.0) -> Numbers:
 def pairing_angle(s: ArrayLike = 0.3, angle: ArrayLike = 1.2, m: ArrayLike = 0.5) -> Numbers:
     """Angle of the closest pair of clusters in the pairing clock, the limit of large beta.
 
-        tan(phi/2) = tan(angle/2) e^(-(m'/m + m/m') s),   ds = e^(-beta (1 - <x_1, x_2>)) dt,   m' = 1 - m
+        tan(phi/2) = tan(angle/2) e^(-(m'/m + m/m') s),   ds = e^(-beta (1 - <x_1, x_2>)) dt,
+        m' = 1 - m
 
     Letters: s the state-dependent clock, m : m' the masses of the pair (only their ratio matters).
 
-    Source: the pairing phase of arXiv 2509.25040; arXiv 2512.01868 prints a clock that is right for equal
-    masses.
+    Source: the pairing phase of arXiv 2509.25040; arXiv 2512.01868 prints a clock that is right for
+    equal masses.
 
     >>> from tokenflock.theory import pairing_angle
     >>> print(f"{pairing_angle(0.3, 1.2):.8f}")

@@ -8,15 +8,17 @@ from numpy.typing import ArrayLike, NDArray
 from ._check import Numbers, finite, whole
 
 
-def polygon_eigenvalue(p: ArrayLike = 1, n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool = False) -> Numbers:
+def polygon_eigenvalue(
+    p: ArrayLike = 1, n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool = False
+) -> Numbers:
     """Eigenvalue of mode p about n equal clusters at the corners of a regular n-gon on the circle.
 
         USA:  lambda_p = (1/n) sum_(m=1)^(n-1) g(2 pi m/n) (cos(2 pi p m/n) - 1),
               g(x) = (cos x - beta sin^2 x) e^(beta cos x)
         SA:   (n / Z_0) lambda_p,   Z_0 = sum_m e^(beta cos(2 pi m/n))
 
-    Letters: the perturbation moves corner j by cos(2 pi p j/n); positive means unstable. n = 2: e^(-beta)
-    (USA) and 2/(1 + e^(2 beta)) (SA).
+    Letters: the perturbation moves corner j by cos(2 pi p j/n); positive means unstable. n = 2:
+    e^(-beta) (USA) and 2/(1 + e^(2 beta)) (SA).
 
     Source: linearisation of arXiv 2312.10794, (7.1); g as in its Appendix B and Figure 6.
 
@@ -24,7 +26,9 @@ def polygon_eigenvalue(p: ArrayLike = 1, n: ArrayLike = 3, beta: ArrayLike = 1.0
     >>> print(f"{polygon_eigenvalue(2, 4, beta=4.0, unnormalised=True):.6f}")
     4.000000
     """
-    p, n, beta = np.broadcast_arrays(whole("p", p, 0, "1"), whole("n", n, 1, "3"), finite("beta", beta))
+    p, n, beta = np.broadcast_arrays(
+        whole("p", p, 0, "1"), whole("n", n, 1, "3"), finite("beta", beta)
+    )
     m = np.arange(1, int(n.max(initial=1)))
     beta, n, p = beta[..., None], n[..., None], p[..., None]
     x = 2 * np.pi * m / n
@@ -33,7 +37,9 @@ def polygon_eigenvalue(p: ArrayLike = 1, n: ArrayLike = 3, beta: ArrayLike = 1.0
         with np.errstate(over="ignore"):
             return ((force * np.exp(beta * np.cos(x))).sum(-1) / n[..., 0])[()]
     logits = beta * np.cos(x)
-    top = np.maximum(beta, logits.max(-1, keepdims=True, initial=-np.inf))  # the token itself has logit beta
+    top = np.maximum(
+        beta, logits.max(-1, keepdims=True, initial=-np.inf)
+    )  # the token itself has logit beta
     weights = np.exp(logits - top)
     total = np.where(m < n, weights, 0.0).sum(-1) + np.exp(beta - top)[..., 0]
     return ((force * weights).sum(-1) / total)[()]
@@ -58,14 +64,18 @@ def polygon_growth(n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool =
     return np.where(p <= n[..., None] / 2, values, -np.inf).max(-1)[()]
 
 
-def polygon_lifetime(n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool = False) -> Numbers:
-    """Lifetime of n equal clusters at the corners of a regular n-gon: the metastable plateaus of the circle.
+def polygon_lifetime(
+    n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool = False
+) -> Numbers:
+    """Lifetime of n equal clusters at the corners of a regular n-gon: the metastable plateaus of
+    the circle.
 
         1 / max_p lambda_p
 
     inf where the polygon is stable (n = 3: beta < -2/3).
 
-    Source: linearisation of arXiv 2312.10794, (7.1); explains the two and three clusters of its Figure 4.
+    Source: linearisation of arXiv 2312.10794, (7.1); explains the two and three clusters of its
+    Figure 4.
 
     >>> from tokenflock.theory import polygon_lifetime
     >>> print(polygon_lifetime([2, 3], beta=4.0).round(1))

@@ -53,8 +53,8 @@ def strong_centres(delta: ArrayLike = 0.5, d: ArrayLike = 2, n: ArrayLike = np.i
 
         E = (1 - (1 - sigma)^n) / sigma,   sigma = cap_fraction(delta, d)
 
-    among n uniform tokens; n = inf: 1/sigma (on the circle pi/delta). With causal attention they hardly
-    move, and the other tokens gather around them.
+    among n uniform tokens; n = inf: 1/sigma (on the circle pi/delta). With causal attention they
+    hardly move, and the other tokens gather around them.
 
     Source: arXiv 2411.04990, with delta = c beta^(-1/2).
 
@@ -73,8 +73,8 @@ def renyi_centres(delta: ArrayLike = 0.5) -> Numbers:
 
         E = m 2 pi / delta,   m = int_0^inf exp(-2 int_0^x (1 - e^(-y))/y dy) dx = 0.7475979202...
 
-    in the limit of many tokens and small delta (the corrections vanish faster than exponentially). Letters:
-    m Renyi's parking constant.
+    in the limit of many tokens and small delta (the corrections vanish faster than exponentially).
+    Letters: m Renyi's parking constant.
 
     Source: arXiv 2411.04990; Renyi 1958.
 
@@ -82,7 +82,12 @@ def renyi_centres(delta: ArrayLike = 0.5) -> Numbers:
     >>> print(f"{renyi_centres(0.5):.4f}")
     9.3946
     """
-    return (_parking_constant() * 2 * np.pi / within("delta", above("delta", delta, 0, "0.5"), 0, np.pi, "0.5"))[()]
+    return (
+        _parking_constant()
+        * 2
+        * np.pi
+        / within("delta", above("delta", delta, 0, "0.5"), 0, np.pi, "0.5")
+    )[()]
 
 
 @cache
@@ -91,4 +96,7 @@ def _parking_constant() -> float:
         return float(np.exp(-2 * (exp1(x) + np.log(x) + np.euler_gamma))) if x > 0 else 1.0
 
     # beyond x = 30 the inner integral is log x + euler_gamma to double precision
-    return quad(survival, 0, 30, epsabs=1e-14, epsrel=1e-14, limit=200)[0] + float(np.exp(-2 * np.euler_gamma)) / 30
+    return (
+        quad(survival, 0, 30, epsabs=1e-14, epsrel=1e-14, limit=200)[0]
+        + float(np.exp(-2 * np.euler_gamma)) / 30
+    )

@@ -25,12 +25,12 @@ def growth_rate(
         SA:        k(k+d-2) r_k / beta - k(k+d-2)/kappa,                 r_k = lambda_k / lambda_0
         Sinkhorn:  k(k+d-2) r_k / (1 + r_k) / beta - k(k+d-2)/kappa
 
-    Letters: lambda_k the eigenvalue of the kernel (`kernel_eigenvalue`), d ambient dimension, model one of
-    SA, USA, Sinkhorn, kappa the inverse noise of dx = ... + sqrt(2/kappa) dW (inf: none). On the circle USA
-    gives k^2 I_k(beta)/beta.
+    Letters: lambda_k the eigenvalue of the kernel (`kernel_eigenvalue`), d ambient dimension, model
+    one of SA, USA, Sinkhorn, kappa the inverse noise of dx = ... + sqrt(2/kappa) dW (inf: none). On
+    the circle USA gives k^2 I_k(beta)/beta.
 
-    Source: arXiv 2410.23228 (USA on the circle); the linearisation of arXiv 2312.10794, (3.1)-(3.8) in
-    any d; doubly stochastic attention of arXiv 2110.11773; noise of arXiv 2512.01868.
+    Source: arXiv 2410.23228 (USA on the circle); the linearisation of arXiv 2312.10794, (3.1)-(3.8)
+    in any d; doubly stochastic attention of arXiv 2110.11773; noise of arXiv 2512.01868.
 
     >>> from tokenflock.theory import growth_rate
     >>> print(growth_rate([1, 2, 3, 4], beta=4.0).round(8))
@@ -40,11 +40,13 @@ def growth_rate(
     kappa = above("kappa", kappa, 0, "10.0")
     laplace = k * (k + d - 2)
     drift = _drift(k, beta, d, choice("model", model, _MODELS))
-    return (laplace * (np.where(k == 0, 0.0, drift) - 1 / kappa))[()]  # k = 0 is mass, which is conserved
+    return (laplace * (np.where(k == 0, 0.0, drift) - 1 / kappa))[
+        ()
+    ]  # k = 0 is mass, which is conserved
 
 
 def _drift(k: NDArray, beta: NDArray, d: NDArray, model: str) -> NDArray:
-    """The rate per unit of the Laplacian: lambda_k / beta, r_k / beta, ... with their limits at 0."""
+    """The rate per unit of the Laplacian: lambda_k / beta, r_k / beta, ... and limits at 0."""
     size = np.where(beta == 0, 1.0, np.abs(beta))
     log_ratio = log_kernel_eigenvalue(k, size, d)
     if model != "USA":
@@ -59,7 +61,9 @@ def _drift(k: NDArray, beta: NDArray, d: NDArray, model: str) -> NDArray:
     return np.where(beta == 0, np.where(k == 1, 1 / d, 0.0), value)
 
 
-def fastest_mode(beta: ArrayLike = 1.0, d: ArrayLike = 2, model: str = "SA", kappa: ArrayLike = np.inf) -> Numbers:
+def fastest_mode(
+    beta: ArrayLike = 1.0, d: ArrayLike = 2, model: str = "SA", kappa: ArrayLike = np.inf
+) -> Numbers:
     """Degree of the fastest-growing ripple of the uniform measure: the clusters to expect first.
 
         argmax over k >= 1 of growth_rate(k),   about sqrt(2 beta) for large beta
@@ -122,13 +126,15 @@ def terminal_rate(beta: ArrayLike = 1.0, unnormalised: bool = False) -> Numbers:
         return (2 * (np.exp(beta) if unnormalised else np.ones_like(beta)))[()]
 
 
-def layer_terminal_rate(h: ArrayLike = 0.1, beta: ArrayLike = 0.0, unnormalised: bool = False) -> Numbers:
+def layer_terminal_rate(
+    h: ArrayLike = 0.1, beta: ArrayLike = 0.0, unnormalised: bool = False
+) -> Numbers:
     """Rate per unit of time at which layers close the last gap to consensus.
 
         SA:  2 log(1 + h) / h,   USA:  2 log(1 + h e^beta) / h
 
-    a layer x <- normalize(x + h A x) shrinks differences inside a cluster by 1/(1+h), where the flow
-    shrinks e^(-h).
+    a layer x <- normalize(x + h A x) shrinks differences inside a cluster by 1/(1+h), where the
+    flow shrinks e^(-h).
 
     Source: linearisation of the layer map of arXiv 2312.10794, at consensus.
 
@@ -146,8 +152,8 @@ def critical_noise(beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:
 
         kappa_c = beta / lambda_1(beta, d);   on the circle beta / I_1(beta);   d as beta -> 0
 
-    Letters: dx_i = P(n^-1 sum_j e^(beta<x_i,x_j>) x_j) dt + sqrt(2/kappa) dW_i. Twice the constant K_# of
-    the source.
+    Letters: dx_i = P(n^-1 sum_j e^(beta<x_i,x_j>) x_j) dt + sqrt(2/kappa) dW_i. Twice the constant
+    K_# of the source.
 
     Source: arXiv 2412.14813; arXiv 2510.20094.
 

@@ -9,13 +9,14 @@ from ._check import Numbers, above, between, finite, whole
 
 
 def attention_cosine(n: ArrayLike = 100, gamma: ArrayLike = 1.5, rho: ArrayLike = 0.3) -> Numbers:
-    """Cosine of the attention outputs of n equiangular tokens at beta = gamma log n, exact for every n.
+    """Cosine of the attention outputs of n equiangular tokens at beta = gamma log n, exact for
+    every n.
 
         cos' = [ (1-rho)(2ab + (n-2)b^2) + rho ] / [ (1-rho)(a^2 + (n-1)b^2) + rho ],
         a = 1 / (1 + (n-1) n^(gamma (rho-1))),   b = (1-a)/(n-1)
 
-    Letters: rho the common cosine of the inputs, gamma the scaling exponent, a and b the attention of a
-    token to itself and to each other token. One layer of attention without residual.
+    Letters: rho the common cosine of the inputs, gamma the scaling exponent, a and b the attention
+    of a token to itself and to each other token. One layer of attention without residual.
 
     Source: arXiv 2510.05554; arXiv 2512.01868.
 
@@ -23,10 +24,17 @@ def attention_cosine(n: ArrayLike = 100, gamma: ArrayLike = 1.5, rho: ArrayLike 
     >>> print(f"{attention_cosine(100, 1 / 0.7, 0.3):.10f}")
     0.6379501414
     """
-    n, gamma, rho = whole("n", n, 2, "100"), finite("gamma", gamma, "1.5"), between("rho", rho, -1, 1, "0.3")
+    n, gamma, rho = (
+        whole("n", n, 2, "100"),
+        finite("gamma", gamma, "1.5"),
+        between("rho", rho, -1, 1, "0.3"),
+    )
     others = (n - 1) * n ** (gamma * (rho - 1))
     a, b = 1 / (1 + others), others / (1 + others) / (n - 1)
-    return (((1 - rho) * (2 * a * b + (n - 2) * b**2) + rho) / ((1 - rho) * (a**2 + (n - 1) * b**2) + rho))[()]
+    return (
+        ((1 - rho) * (2 * a * b + (n - 2) * b**2) + rho)
+        / ((1 - rho) * (a**2 + (n - 1) * b**2) + rho)
+    )[()]
 
 
 def attention_cosine_limit(gamma: ArrayLike = 1.5, rho: ArrayLike = 0.3) -> Numbers:
@@ -42,11 +50,16 @@ def attention_cosine_limit(gamma: ArrayLike = 1.5, rho: ArrayLike = 0.3) -> Numb
     """
     rho = between("rho", rho, 0, 1, "0.3")
     phase = _phase(gamma, rho)
-    return np.select([phase < 0, phase > 0], [np.ones_like(phase), rho], 4 * rho / (1 + 3 * rho))[()]
+    return np.select([phase < 0, phase > 0], [np.ones_like(phase), rho], 4 * rho / (1 + 3 * rho))[
+        ()
+    ]
 
 
-def gradient_limit(gamma: ArrayLike = 1.5, rho: ArrayLike = 0.3, d: ArrayLike = 512, q: ArrayLike = 1.0) -> Numbers:
-    """Limit of the squared gradient norm per coordinate of one normalised attention layer as n grows.
+def gradient_limit(
+    gamma: ArrayLike = 1.5, rho: ArrayLike = 0.3, d: ArrayLike = 512, q: ArrayLike = 1.0
+) -> Numbers:
+    """Limit of the squared gradient norm per coordinate of one normalised attention layer as n
+    grows.
 
         |grad X'|^2 / (n d)  ->  0,  (1 - 1/d)/(4q),  (1 - 1/d)/q   for gamma <, =, > 1/(1-rho)
 

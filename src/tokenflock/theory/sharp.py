@@ -13,8 +13,8 @@ def simplex_energy(n: ArrayLike = 4, beta: ArrayLike = 1.0) -> Numbers:
 
         E = (e^beta + (n-1) e^(-beta/(n-1))) / (2 beta n)
 
-    Source: arXiv 2312.10794, Section 9.1, Theorem 9.2 (Cohn and Kumar: sharp configurations minimise),
-    with the energy of (7.4), (1/(2 beta n^2)) sum_ij e^(beta<x_i,x_j>).
+    Source: arXiv 2312.10794, Section 9.1, Theorem 9.2 (Cohn and Kumar: sharp configurations
+    minimise), with the energy of (7.4), (1/(2 beta n^2)) sum_ij e^(beta<x_i,x_j>).
 
     >>> from tokenflock.theory import simplex_energy
     >>> print(f"{simplex_energy(4, 2.0):.10f}")
@@ -71,16 +71,19 @@ def polygon_energy(n: ArrayLike = 5, beta: ArrayLike = 1.0) -> Numbers:
     return (np.where(m < n[..., None], terms, 0.0).sum(-1) / (2 * beta * n))[()]
 
 
-def plateau_energy(masses: ArrayLike = (0.5, 0.5), beta: ArrayLike = np.inf, cosine: ArrayLike = 0.0) -> Numbers:
+def plateau_energy(
+    masses: ArrayLike = (0.5, 0.5), beta: ArrayLike = np.inf, cosine: ArrayLike = 0.0
+) -> Numbers:
     """Normalised energy of separated clusters: the height of a plateau of the staircase.
 
         sum_a m_a^2 + sum_(a != b) m_a m_b e^(beta (cos_ab - 1))
 
-    Letters: m_a the masses (last axis of `masses`, summing to one), cos_ab the cosine between clusters a
-    and b: one number for all pairs, or a matrix. 1 at consensus, sum m_a^2 in the limit beta = inf.
+    Letters: m_a the masses (last axis of `masses`, summing to one), cos_ab the cosine between
+    clusters a and b: one number for all pairs, or a matrix. 1 at consensus, sum m_a^2 in the limit
+    beta = inf.
 
-    Source: arXiv 2410.06833, energy n^-2 sum_ij e^(beta(<x_i,x_j> - 1)), which is 2 beta times the printed
-    one.
+    Source: arXiv 2410.06833, energy n^-2 sum_ij e^(beta(<x_i,x_j> - 1)), which is 2 beta times the
+    printed one.
 
     >>> from tokenflock.theory import plateau_energy
     >>> print(f"{plateau_energy([0.4, 0.6]):.2f}")
@@ -88,9 +91,13 @@ def plateau_energy(masses: ArrayLike = (0.5, 0.5), beta: ArrayLike = np.inf, cos
     """
     masses, beta = within("masses", masses, 0, 1, "[0.5, 0.5]"), real("beta", beta)
     if masses.ndim == 0 or not np.allclose(masses.sum(-1), 1, atol=1e-9):
-        refuse("masses", "numbers that sum to one along the last axis", masses.tolist(), "[0.5, 0.5]")
+        refuse(
+            "masses", "numbers that sum to one along the last axis", masses.tolist(), "[0.5, 0.5]"
+        )
     cosine = within("cosine", cosine, -1, 1, "0.0")
     same = np.eye(masses.shape[-1], dtype=bool)
     distance = np.where(same, 0.0, 1 - cosine)
-    exponent = np.where(distance > 0, beta[..., None, None] * np.where(distance > 0, distance, 1.0), 0.0)
+    exponent = np.where(
+        distance > 0, beta[..., None, None] * np.where(distance > 0, distance, 1.0), 0.0
+    )
     return np.einsum("...a,...ab,...b->...", masses, np.exp(-exponent), masses)[()]

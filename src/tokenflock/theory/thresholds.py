@@ -20,9 +20,11 @@ class Minimum(NamedTuple):
 def attraction_range(beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:
     """Angle tau*_beta within which two tokens stabilise each other.
 
-        beta sin^2(tau*) = (d-1) cos(tau*),   cos(tau*) = (-(d-1) + sqrt((d-1)^2 + 4 beta^2)) / (2 beta)
+        beta sin^2(tau*) = (d-1) cos(tau*),
+        cos(tau*) = (-(d-1) + sqrt((d-1)^2 + 4 beta^2)) / (2 beta)
 
-    the positive zero of `interaction_curvature`; pi/2 at beta = 0 and about sqrt((d-1)/beta) for large beta.
+    the positive zero of `interaction_curvature`; pi/2 at beta = 0 and about sqrt((d-1)/beta) for
+    large beta.
 
     Source: arXiv 2312.10794, Appendix B (proof of Theorem 5.1).
 
@@ -36,12 +38,13 @@ def attraction_range(beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:
 
 
 def interaction_curvature(tau: ArrayLike = 0.0, beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:
-    """Second derivative of the pair interaction at angle tau: the entries of the Hessian of the energy.
+    """Second derivative of the pair interaction at angle tau: the entries of the Hessian of the
+    energy.
 
         g(tau) = ((d-1) cos(tau) - beta sin^2(tau)) e^(beta cos(tau))
 
-    positive for |tau| < tau*_beta, negative outside; on the circle the Hessian of E_beta is n^-2 g(theta_i
-    - theta_j).
+    positive for |tau| < tau*_beta, negative outside; on the circle the Hessian of E_beta is n^-2
+    g(theta_i - theta_j).
 
     Source: arXiv 2312.10794, Appendix B and Figure 6.
 
@@ -56,7 +59,8 @@ def interaction_curvature(tau: ArrayLike = 0.0, beta: ArrayLike = 1.0, d: ArrayL
 def curvature_minimum(beta: ArrayLike = 2.0, d: ArrayLike = 2) -> Minimum:
     """Angle and value of the deepest point of `interaction_curvature`, for beta > 0.
 
-        cos(tau) = (-(d+1) + sqrt((d+1)^2 - 4(d-1) + 4 beta^2)) / (2 beta), or tau = pi where this is below -1
+        cos(tau) = (-(d+1) + sqrt((d+1)^2 - 4(d-1) + 4 beta^2)) / (2 beta),
+        or tau = pi where this is below -1
 
     Source: arXiv 2312.10794, Figure 6 (derivative of its g).
 
@@ -76,8 +80,9 @@ def saddle_threshold(n: ArrayLike = 32, angle: ArrayLike = np.pi / 2, d: ArrayLi
 
         (n-1) tau*_beta = angle   <=>   beta = (d-1) cos(tau) / sin^2(tau),   tau = angle/(n-1)
 
-    For angle = pi/2 the published proof that every critical point other than consensus is a saddle goes
-    through; angle = pi (tokens in an open half circle) suffices, and gives the n^2/pi^2 quoted in the text.
+    For angle = pi/2 the published proof that every critical point other than consensus is a saddle
+    goes through; angle = pi (tokens in an open half circle) suffices, and gives the n^2/pi^2 quoted
+    in the text.
 
     Source: arXiv 2312.10794, Theorem 5.1, Appendix B, and the remark after Problem 3.
 
@@ -95,14 +100,15 @@ def saddle_threshold(n: ArrayLike = 32, angle: ArrayLike = np.pi / 2, d: ArrayLi
 
 
 def triangle_eigenvalue(beta: ArrayLike = -1.0) -> Numbers:
-    """Eigenvalue of three equal clusters at 120 degrees: the witness against synchronisation for beta < -2/3.
+    """Eigenvalue of three equal clusters at 120 degrees: the witness against synchronisation for
+    beta < -2/3.
 
         USA:  (1/2 + 3 beta/4) e^(-beta/2)
 
     negative, so the three clusters are stable, exactly when beta < -2/3.
 
-    Source: arXiv 2507.22857 (synchronisation on the circle holds for beta >= -0.16 and fails for beta <
-    -2/3).
+    Source: arXiv 2507.22857 (synchronisation on the circle holds for beta >= -0.16 and fails for
+    beta < -2/3).
 
     >>> from tokenflock.theory import triangle_eigenvalue
     >>> print(f"{triangle_eigenvalue(-1.0):.6f}")

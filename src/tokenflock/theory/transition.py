@@ -19,7 +19,8 @@ def crossing_time(
 ) -> Numbers:
     """Time at which n orthogonal tokens come within delta of consensus.
 
-        t*(beta): gamma_beta(t*) = 1 - delta;   gamma0 = 0: t*(0) = (1/2) log( ((n-1)(1-delta) + 1) / delta )
+        t*(beta): gamma_beta(t*) = 1 - delta;
+        gamma0 = 0: t*(0) = (1/2) log( ((n-1)(1-delta) + 1) / delta )
 
     Letters: delta the threshold (1e-3 in the figures), gamma0 the common cosine at time 0.
 
@@ -29,7 +30,11 @@ def crossing_time(
     >>> print(crossing_time([0, 4, 9], n=32, delta=1e-3).round(8))
     [  5.18626098   6.95350185 178.73092952]
     """
-    n, beta, delta = whole("n", n, 2, "32"), finite("beta", beta), between("delta", delta, 0, 1, "1e-3")
+    n, beta, delta = (
+        whole("n", n, 2, "32"),
+        finite("beta", beta),
+        between("delta", delta, 0, 1, "1e-3"),
+    )
     y1 = np.log(n / (n - 1) - delta) - np.log(delta)
     return elapsed(clock("gamma0", gamma0, n), y1, n, beta, unnormalised)
 
@@ -45,11 +50,11 @@ def transition_curve(
 
         Gamma_(infinity, delta) = { (t, beta) : gamma_beta(t) = 1 - delta }
 
-    nan where the curve does not reach beta >= 0 (SA: t earlier than the crossing at beta = 0; USA: later
-    than it).
+    nan where the curve does not reach beta >= 0 (SA: t earlier than the crossing at beta = 0; USA:
+    later than it).
 
-    Source: arXiv 2312.10794, (6.12) and Figure 3. The black curve printed there was placed by hand and
-    passes near (30, 6.45); for n = 32, delta = 1e-3 the equation gives (30, 6.906).
+    Source: arXiv 2312.10794, (6.12) and Figure 3. The black curve printed there was placed by hand
+    and passes near (30, 6.45); for n = 32, delta = 1e-3 the equation gives (30, 6.906).
 
     >>> from tokenflock.theory import transition_curve
     >>> print(transition_curve([5, 10, 20, 30], n=32, delta=1e-3).round(6))
@@ -61,7 +66,9 @@ def transition_curve(
         between("delta", delta, 0, 1, "1e-3"),
     )
     t, n, delta, gamma0 = np.broadcast_arrays(t, n, delta, np.asarray(gamma0, dtype=np.float64))
-    direction = -1.0 if unnormalised else 1.0  # normalised attention slows down with beta, unnormalised speeds up
+    direction = (
+        -1.0 if unnormalised else 1.0
+    )  # normalised attention slows down with beta, unnormalised speeds up
 
     def lateness(beta: NDArray) -> NDArray:
         with np.errstate(divide="ignore"):

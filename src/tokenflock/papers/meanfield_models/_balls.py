@@ -11,7 +11,10 @@ VIEW = {"azimuth": -60, "elevation": 20}  # e_1 to the right, e_2 behind, e_3 ab
 
 
 def ball(ax, x: np.ndarray, title: str, delta: float = 0.0) -> None:
-    """Tokens x (n, 3), the far ones faint; those whose cosine is at least 1 - delta are one disc."""
+    """Tokens x (n, 3), the far ones faint.
+
+    Those whose cosine is at least 1 - delta are one disc.
+    """
     frame = xr.Dataset({"x": (("time", "particle", "coord"), x[None])}, coords={"time": [0.0]})
     sphere(frame, ax=ax, delta=delta, **VIEW)
     with look(ax) as theme:

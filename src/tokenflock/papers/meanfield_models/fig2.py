@@ -1,11 +1,12 @@
 """Maximisers on the circle: one cluster, or a trap of two, for D = diag(d, 1).
 
-As published: N = 100 uniform tokens on the circle climb E by layers x <- normalize(x + h A x) with h = 0.1, for 20 values of
-d from 0 to 1.5; 1500 layers and 100 runs for each d at paper scale, 1000 and 16 at quick scale. Clusters are connected sets
-of tokens closer than 0.1 to a neighbour (the published count is by three means, merged below 0.1). The printed example has D
-= diag(1, 1.25), h = 0.075, 1400 layers. The Hessian at two opposite clusters comes from the derivative of the library's
-field; the ends of the window without traps are its zeros in d. Masses of a run that ended in two clusters follow from the
-length of its mean, |2p - 1|.
+As published: N = 100 uniform tokens on the circle climb E by layers x <- normalize(x + h A x) with
+h = 0.1, for 20 values of d from 0 to 1.5; 1500 layers and 100 runs for each d at paper scale, 1000
+and 16 at quick scale. Clusters are connected sets of tokens closer than 0.1 to a neighbour (the
+published count is by three means, merged below 0.1). The printed example has D = diag(1, 1.25), h =
+0.075, 1400 layers. The Hessian at two opposite clusters comes from the derivative of the library's
+field; the ends of the window without traps are its zeros in d. Masses of a run that ended in two
+clusters follow from the length of its mean, |2p - 1|.
 """
 
 from __future__ import annotations
@@ -35,18 +36,32 @@ FEW = 0.8  # a share of single clusters below this counts as trapped
 
 def compute(scale: Scale) -> xr.DataTree:
     runs, layers = scale.pick(quick=(16, 1000), paper=(100, 1500))
-    parts = {"sweep": _sweep(runs, layers, scale), "hessian": _hessian(), "example": _example(scale.pick(quick=20, paper=50))}
-    setting = f"N = 100, d = 2, h = 0.1, {layers} layers, {runs} runs for each of 20 values of d from 0 to 1.5, D = diag(d, 1)"
+    parts = {
+        "sweep": _sweep(runs, layers, scale),
+        "hessian": _hessian(),
+        "example": _example(scale.pick(quick=20, paper=50)),
+    }
+    setting = (
+        f"N = 100, d = 2, h = 0.1, {layers} layers, {runs} runs for each of 20 values of d from 0"
+        " to 1.5, D = diag(d, 1)"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
 def _sweep(runs: int, layers: int, scale: Scale) -> xr.Dataset:
     """Number of clusters and length of the mean of every run at its end."""
     found = ensemble(
-        Burger(D=np.eye(2)), Uniform(n=N, d=2), over={"D": np.array([np.diag([d, 1.0]) for d in VALUES])}, repeats=runs,
-        t=layers * H, times=[layers * H], solver=Layer(h=H), observe=[ClusterCount(radius=CLOSE), OrderParameter()], keep=True,
+        Burger(D=np.eye(2)),
+        Uniform(n=N, d=2),
+        over={"D": np.array([np.diag([d, 1.0]) for d in VALUES])},
+        repeats=runs,
+        t=layers * H,
+        times=[layers * H],
+        solver=Layer(h=H),
+        observe=[ClusterCount(radius=CLOSE), OrderParameter()],
+        keep=True,
         progress=scale.progress,
-    ).isel(time=-1, drop=True)  # fmt: skip
+    ).isel(time=-1, drop=True)
     return found.rename(D="d").assign_coords(d=VALUES).drop_attrs()
 
 
@@ -56,22 +71,40 @@ def _top(d: float) -> int:
 
 
 def _hessian() -> xr.Dataset:
-    """Largest eigenvalue of the Hessian at masses p, 1 - p on the top axis, and where it vanishes for p = 1/2."""
+    """Largest eigenvalue of the Hessian at masses p, 1 - p on the top axis, and where it vanishes
+    for p = 1/2.
+    """
     found = [[growth(np.diag([d, 1.0]), p, _top(d)) for p in MASSES] for d in VALUES]
     ends = [
         brentq(lambda d: growth(np.diag([d, 1.0]), 0.5, _top(d)), *bracket, xtol=1e-12)
         for bracket in ((0.5, 0.95), (1.05, 1.5))
     ]
-    return xr.Dataset({"growth": (("d", "p"), found), "end": ("side", ends)}, coords={"d": VALUES, "p": MASSES})
+    return xr.Dataset(
+        {"growth": (("d", "p"), found), "end": ("side", ends)}, coords={"d": VALUES, "p": MASSES}
+    )
 
 
 def _example(count: int) -> xr.Dataset:
-    """The case that the paper shows, D = diag(1, 1.25): the number of clusters in each run, and a run at rest with two."""
-    more = {"t": 105.0, "times": [0, 105], "solver": Layer(h=0.075), "observe": [ClusterCount(radius=CLOSE)]}
-    runs = [simulate(Burger(D=np.diag([1.0, 1.25])), Uniform(n=N, d=2), seed=seed, **more) for seed in range(count)]
+    """The case that the paper shows, D = diag(1, 1.25): the number of clusters in each run, and a
+    run at rest with two.
+    """
+    more = {
+        "t": 105.0,
+        "times": [0, 105],
+        "solver": Layer(h=0.075),
+        "observe": [ClusterCount(radius=CLOSE)],
+    }
+    runs = [
+        simulate(Burger(D=np.diag([1.0, 1.25])), Uniform(n=N, d=2), seed=seed, **more)
+        for seed in range(count)
+    ]
     clusters = np.array([int(run.cluster_count[-1]) for run in runs])
-    along = [float((run.x[-1, :, 1] ** 2).mean()) for run in runs]  # 1 where all are at the ends of the top axis
-    return runs[int(np.argmax(np.where(clusters == 2, along, 0)))].assign(clusters=("run", clusters))
+    along = [
+        float((run.x[-1, :, 1] ** 2).mean()) for run in runs
+    ]  # 1 where all are at the ends of the top axis
+    return runs[int(np.argmax(np.where(clusters == 2, along, 0)))].assign(
+        clusters=("run", clusters)
+    )
 
 
 def expected_growth(d: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -85,17 +118,39 @@ def draw(data: xr.DataTree):
         share, error = _share(sweep)
         _shade(left, theme)
         left.errorbar(
-            sweep.d, 100 * share, 100 * error, fmt="o-", markersize=3.5, linewidth=1, capsize=2, color=theme.palette[0]
+            sweep.d,
+            100 * share,
+            100 * error,
+            fmt="o-",
+            markersize=3.5,
+            linewidth=1,
+            capsize=2,
+            color=theme.palette[0],
         )
-        left.set(xlabel="$d$", ylabel="runs with one cluster (%)", xlim=(-0.03, 1.53), ylim=(-3, 105))
+        left.set(
+            xlabel="$d$", ylabel="runs with one cluster (%)", xlim=(-0.03, 1.53), ylim=(-3, 105)
+        )
         left.set_title(rf"Ascent for $D=\mathrm{{diag}}(d,1)$, $N={N}$")
     with look(middle) as theme:
         fine = np.linspace(0, 1.5, 301)
         _shade(middle, theme)
         middle.axhline(0, color=theme.soft, linewidth=0.6)
         for k, p in enumerate(hessian.p.values):
-            middle.plot(fine, expected_growth(fine, p), color=theme.palette[k], linewidth=1, linestyle=("-", "--", ":")[k])
-            middle.plot(hessian.d, hessian.growth[:, k], "osD"[k], color=theme.palette[k], markersize=3, label=f"$p={p:g}$")
+            middle.plot(
+                fine,
+                expected_growth(fine, p),
+                color=theme.palette[k],
+                linewidth=1,
+                linestyle=("-", "--", ":")[k],
+            )
+            middle.plot(
+                hessian.d,
+                hessian.growth[:, k],
+                "osD"[k],
+                color=theme.palette[k],
+                markersize=3,
+                label=f"$p={p:g}$",
+            )
         middle.set(xlabel="$d$", ylabel="largest eigenvalue", xlim=(-0.03, 1.53), ylim=(-1.6, 1))
         middle.legend(loc="upper left")
         middle.set_title("Hessian at two opposite clusters")
@@ -107,7 +162,15 @@ def draw(data: xr.DataTree):
 def _shade(ax, theme) -> None:
     low, high = trap_window(1.0)
     ax.axvspan(low, high, color=theme.faint, alpha=0.45, linewidth=0)
-    ax.text((low + high) / 2, 0.02, "no trap", transform=ax.get_xaxis_transform(), ha="center", color=theme.soft, fontsize=8)
+    ax.text(
+        (low + high) / 2,
+        0.02,
+        "no trap",
+        transform=ax.get_xaxis_transform(),
+        ha="center",
+        color=theme.soft,
+        fontsize=8,
+    )
 
 
 def _share(sweep: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +180,11 @@ def _share(sweep: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
-    return [*_sweep_claims(data["sweep"].to_dataset()), *_hessian_claims(data["hessian"].to_dataset()), _example_claim(data)]
+    return [
+        *_sweep_claims(data["sweep"].to_dataset()),
+        *_hessian_claims(data["hessian"].to_dataset()),
+        _example_claim(data),
+    ]
 
 
 def _sweep_claims(sweep: xr.Dataset) -> list[Claim]:
@@ -125,54 +192,112 @@ def _sweep_claims(sweep: xr.Dataset) -> list[Claim]:
     step = d[1] - d[0]
     core = (d > low + step) & (d < high - step)
     trapped = d[share < FEW]
-    below, above = trapped[trapped < low].max(initial=-np.inf), trapped[trapped > high].min(initial=np.inf)
-    edges = ", ".join(f"{share[k]:.2f} at d = {d[k]:.3f}" for k in np.flatnonzero((d > low) & (d < high) & ~core))
+    below, above = (
+        trapped[trapped < low].max(initial=-np.inf),
+        trapped[trapped > high].min(initial=np.inf),
+    )
+    edges = ", ".join(
+        f"{share[k]:.2f} at d = {d[k]:.3f}" for k in np.flatnonzero((d > low) & (d < high) & ~core)
+    )
     where = f"D = diag(d, 1), N = {N}, {sweep.sizes['repeat']} runs for each d"
     return [
-        Claim("inside", f"{where}: every run ends in one cluster for the values of d at least one step of the sweep inside "
-              f"the window ({low:.4f}, {high:.4f}) (least share)", TRAPS,
-              float(share[core].min()), at_least(1),
-              note=f"next to the ends pairs are unstable but leave slowly: the share is {edges}"),
-        Claim("low", f"{where}: the greatest d of the sweep below the window (tanh 1 = {low:.4f}) at which fewer than 80 % of "
-              "the runs end in one cluster is within a step of it", "Figure 2", float(below), between(low - step, low),
-              note=f"the values of d are {step:.4f} apart"),
-        Claim("high", f"{where}: the least d of the sweep above the window (d tanh d = 1, d = {high:.4f}) at which fewer than "
-              "80 % of the runs end in one cluster is within a step of it", "Figure 2", float(above),
-              between(high, high + step)),
-        Claim("zero", f"{where}: no run ends in one cluster at d = 0", "Figure 2", float(share[0]), between(0, 0)),
-        Claim("beyond", f"{where}: beyond the window, at d = 1.5, at most a fifth of the runs end in one cluster (share)",
-              "Figure 2", float(share[-1]), at_most(0.2)),
+        Claim(
+            "inside",
+            f"{where}: every run ends in one cluster for the values of d at least one step of the"
+            f" sweep inside the window ({low:.4f}, {high:.4f}) (least share)",
+            TRAPS,
+            float(share[core].min()),
+            at_least(1),
+            note=f"next to the ends pairs are unstable but leave slowly: the share is {edges}",
+        ),
+        Claim(
+            "low",
+            f"{where}: the greatest d of the sweep below the window (tanh 1 = {low:.4f}) at which"
+            " fewer than 80 % of the runs end in one cluster is within a step of it",
+            "Figure 2",
+            float(below),
+            between(low - step, low),
+            note=f"the values of d are {step:.4f} apart",
+        ),
+        Claim(
+            "high",
+            f"{where}: the least d of the sweep above the window (d tanh d = 1, d = {high:.4f}) at"
+            " which fewer than 80 % of the runs end in one cluster is within a step of it",
+            "Figure 2",
+            float(above),
+            between(high, high + step),
+        ),
+        Claim(
+            "zero",
+            f"{where}: no run ends in one cluster at d = 0",
+            "Figure 2",
+            float(share[0]),
+            between(0, 0),
+        ),
+        Claim(
+            "beyond",
+            f"{where}: beyond the window, at d = 1.5, at most a fifth of the runs end in one"
+            " cluster (share)",
+            "Figure 2",
+            float(share[-1]),
+            at_most(0.2),
+        ),
         _stable_claim(sweep),
-    ]  # fmt: skip
+    ]
 
 
 def _stable_claim(sweep: xr.Dataset) -> Claim:
     (low, high), d = trap_window(1.0), sweep.d.values[:, None]
     two = (sweep.cluster_count.values == 2) & ((d < low) | (d > high))
     p = np.clip((1 + sweep.order_parameter.values.astype(float)) / 2, 0.5, 1 - 1e-9)
-    rest = two & (np.abs(N * p - np.round(N * p)) < 0.01)  # opposite, so that |2p - 1| is the length of the mean
+    rest = two & (
+        np.abs(N * p - np.round(N * p)) < 0.01
+    )  # opposite, so that |2p - 1| is the length of the mean
     rate = expected_growth(d, p)[rest]
     edge = rest & (expected_growth(d, p[rest].max(initial=0.5)) > 0)
     return Claim(
-        "stable", "the pairs of clusters in which runs have come to rest outside that window are stable at their own "
-        f"masses p, 1 − p (share of such pairs, of {rest.sum()}, at which the Hessian is negative definite)",
-        TRAPS, float((rate < 0).mean()), at_least(1),
-        note=f"{int(edge.sum())} of them at d = {', '.join(f'{one:.3f}' for one in sweep.d.values[edge.any(axis=1)])}, "
-        f"where masses seen elsewhere would be unstable; the largest eigenvalue is {rate.max():.3f}",
-    )  # fmt: skip
+        "stable",
+        "the pairs of clusters in which runs have come to rest outside that window are stable at"
+        f" their own masses p, 1 − p (share of such pairs, of {rest.sum()}, at which the Hessian is"
+        " negative definite)",
+        TRAPS,
+        float((rate < 0).mean()),
+        at_least(1),
+        note=(
+            f"{int(edge.sum())} of them at d ="
+            f" {', '.join(f'{one:.3f}' for one in sweep.d.values[edge.any(axis=1)])}, where masses"
+            f" seen elsewhere would be unstable; the largest eigenvalue is {rate.max():.3f}"
+        ),
+    )
 
 
 def _hessian_claims(hessian: xr.Dataset) -> list[Claim]:
-    off = np.abs(hessian.growth.values - expected_growth(hessian.d.values[:, None], hessian.p.values)).max()
+    off = np.abs(
+        hessian.growth.values - expected_growth(hessian.d.values[:, None], hessian.p.values)
+    ).max()
     found = [
-        Claim("hessian", "the Hessian at masses p, 1 − p on the top axis of D = diag(d, 1) has the largest eigenvalue of the "
-              "closed form (greatest difference; 20 values of d, p = 0.5, 0.4, 0.3)", TRAPS, float(off),
-              between(0, 1e-12)),
-    ]  # fmt: skip
+        Claim(
+            "hessian",
+            "the Hessian at masses p, 1 − p on the top axis of D = diag(d, 1) has the largest"
+            " eigenvalue of the closed form (greatest difference; 20 values of d, p = 0.5, 0.4,"
+            " 0.3)",
+            TRAPS,
+            float(off),
+            between(0, 1e-12),
+        ),
+    ]
     for name, end, exact in zip(("low", "high"), hessian.end.values, trap_window(1.0)):
         rule = "d = tanh 1" if name == "low" else "d tanh d = 1"
-        found.append(Claim(f"{name}-exact", f"for p = ½ the Hessian at ±e_{2 if name == 'low' else 1} becomes singular at "
-                           f"{rule}, d = {exact:.10f}", TRAPS, float(end), near(exact, 1e-9)))  # fmt: skip
+        found.append(
+            Claim(
+                f"{name}-exact",
+                f"for p = ½ the Hessian at ±e_{2 if name == 'low' else 1} becomes singular at "
+                f"{rule}, d = {exact:.10f}",
+                TRAPS,
+                float(end),
+                near(exact, 1e-9),
+            )
+        )
     return found
 
 
@@ -180,8 +305,14 @@ def _example_claim(data: xr.DataTree) -> Claim:
     clusters = data["example"].clusters.values
     runs = len(clusters)
     return Claim(
-        "example", "D = diag(1, 1.25), N = 100, 1400 layers of h = 0.075: at least one run is trapped and at least one is not "
-        f"(share of the {runs} runs that do not end in one cluster)", "Figure 2", float((clusters != 1).mean()),
-        between(1 / runs, (runs - 1) / runs), note=f"{(clusters == 2).sum()} runs end in two clusters, {(clusters > 2).sum()} "
-        "in more; 5/4 > 1.1997: two clusters can survive, and whether they do depends on the start",
-    )  # fmt: skip
+        "example",
+        "D = diag(1, 1.25), N = 100, 1400 layers of h = 0.075: at least one run is trapped and at"
+        f" least one is not (share of the {runs} runs that do not end in one cluster)",
+        "Figure 2",
+        float((clusters != 1).mean()),
+        between(1 / runs, (runs - 1) / runs),
+        note=(
+            f"{(clusters == 2).sum()} runs end in two clusters, {(clusters > 2).sum()} in more; 5/4"
+            " > 1.1997: two clusters can survive, and whether they do depends on the start"
+        ),
+    )

@@ -1,13 +1,15 @@
 """Minimisers on the sphere for four matrices: uniform, near two poles, two poles, a great circle.
 
-N = 400 tokens descend E for D = I, diag(1, 1/4, 1), diag(1, 0, 1), diag(0, 0, 1). First by the published explicit steps x <-
-normalize(x - h A x) with h = 0.1, 0.5, 0.75, 0.75 from uniform tokens (20,000 steps at paper scale, 3000 at quick scale); the
-films show their first 1000 (100 tokens at quick scale). Then by the quasi-Newton optimiser of tokens, with its certificate:
-where D >= 0, E is convex in the measure, and no measure has an energy below E - 2 gap. For diag(1, 1/4, 1) the least energy
-is also found by mirror descent on densities on a grid of S^2. Where D has a kernel and all tokens are near it, they approach
-it like 1/t: with u the part outside the kernel and M = mean of u u^T, the flow is dM/dt = -2 M^2. This is measured on 400
-tokens that start near the kernel (Gaussian u of scale 0.1, 1200 steps of h = 0.75). Uniform tokens are slower, for those that
-start near the opposite great circle or pole are late.
+N = 400 tokens descend E for D = I, diag(1, 1/4, 1), diag(1, 0, 1), diag(0, 0, 1). First by the
+published explicit steps x <- normalize(x - h A x) with h = 0.1, 0.5, 0.75, 0.75 from uniform tokens
+(20,000 steps at paper scale, 3000 at quick scale); the films show their first 1000 (100 tokens at
+quick scale). Then by the quasi-Newton optimiser of tokens, with its certificate: where D >= 0, E is
+convex in the measure, and no measure has an energy below E - 2 gap. For diag(1, 1/4, 1) the least
+energy is also found by mirror descent on densities on a grid of S^2. Where D has a kernel and all
+tokens are near it, they approach it like 1/t: with u the part outside the kernel and M = mean of u
+u^T, the flow is dM/dt = -2 M^2. This is measured on 400 tokens that start near the kernel (Gaussian
+u of scale 0.1, 1200 steps of h = 0.75). Uniform tokens are slower, for those that start near the
+opposite great circle or pole are late.
 """
 
 from __future__ import annotations
@@ -29,18 +31,31 @@ from tokenflock.trajectory import simulate
 
 SOURCE = "Figure 3"
 N, SEED, CHECK = 400, 42, 3000
-CASES = {"uniform": ((1.0, 1.0, 1.0), 0.1), "near poles": ((1.0, 0.25, 1.0), 0.5), "poles": ((1.0, 0.0, 1.0), 0.75),
-         "great circle": ((0.0, 0.0, 1.0), 0.75)}  # fmt: skip
-NAMES = {"uniform": "$D=I$", "near poles": r"$D=\mathrm{diag}(1,\frac{1}{4},1)$", "poles": r"$D=\mathrm{diag}(1,0,1)$",
-         "great circle": r"$D=\mathrm{diag}(0,0,1)$"}  # fmt: skip
+CASES = {
+    "uniform": ((1.0, 1.0, 1.0), 0.1),
+    "near poles": ((1.0, 0.25, 1.0), 0.5),
+    "poles": ((1.0, 0.0, 1.0), 0.75),
+    "great circle": ((0.0, 0.0, 1.0), 0.75),
+}
+NAMES = {
+    "uniform": "$D=I$",
+    "near poles": r"$D=\mathrm{diag}(1,\frac{1}{4},1)$",
+    "poles": r"$D=\mathrm{diag}(1,0,1)$",
+    "great circle": r"$D=\mathrm{diag}(0,0,1)$",
+}
 
 
 def compute(scale: Scale) -> xr.DataTree:
     steps = scale.pick(quick=CHECK, paper=20_000)
     parts = {f"steps/{name}": _steps(np.diag(D), h, steps) for name, (D, h) in CASES.items()}
-    parts |= {f"films/{name}": _steps(np.diag(D), h, 1000, scale.pick(quick=100, paper=N)) for name, (D, h) in CASES.items()}
+    parts |= {
+        f"films/{name}": _steps(np.diag(D), h, 1000, scale.pick(quick=100, paper=N))
+        for name, (D, h) in CASES.items()
+    }
     options = {"n": N, "seed": SEED, "steps": scale.pick(quick=250, paper=2000)}
-    parts |= {f"optimum/{name}": optimal_tokens(np.diag(D), **options) for name, (D, _) in CASES.items()}
+    parts |= {
+        f"optimum/{name}": optimal_tokens(np.diag(D), **options) for name, (D, _) in CASES.items()
+    }
     parts["density"] = _density(scale.pick(quick=14, paper=24))
     parts |= {f"late/{name}": _late(name) for name in ("poles", "great circle")}
     setting = f"N = 400, d = 3, {steps} explicit steps of h = 0.1, 0.5, 0.75, 0.75, seed {SEED}"
@@ -48,8 +63,13 @@ def compute(scale: Scale) -> xr.DataTree:
 
 
 def _steps(D: np.ndarray, h: float, count: int, n: int = N) -> xr.Dataset:
-    """Frames that lie close together at first, when tokens are fast; and one after 1500 and 3000 steps of a longer run."""
-    kept = np.unique(np.round(np.append(np.geomspace(1, count, 60), np.minimum([0, CHECK / 2, CHECK], count))))
+    """Frames that lie close together at first, when tokens are fast.
+
+    And one after 1500 and 3000 steps of a longer run.
+    """
+    kept = np.unique(
+        np.round(np.append(np.geomspace(1, count, 60), np.minimum([0, CHECK / 2, CHECK], count)))
+    )
     return simulate(
         Burger(D=D, ascend=False),
         Uniform(n=n, d=3),
@@ -69,9 +89,13 @@ def _late(name: str, scale: float = 0.1, steps: int = 1200) -> xr.Dataset:
     x[:, free] *= scale
     x[:, ~free] *= np.sqrt((1 - (x[:, free] ** 2).sum(1)) / (x[:, ~free] ** 2).sum(1))[:, None]
     run = simulate(
-        Burger(D=np.diag(D), ascend=False), Given(x), times=h * np.array([0, steps / 2, steps]), t=h * steps,
-        solver=Layer(h=h), observe=[FlowEnergy()],
-    )  # fmt: skip
+        Burger(D=np.diag(D), ascend=False),
+        Given(x),
+        times=h * np.array([0, steps / 2, steps]),
+        t=h * steps,
+        solver=Layer(h=h),
+        observe=[FlowEnergy()],
+    )
     return run[["flow_energy"]].assign(outside=("time", _outside(run, name))).drop_attrs()
 
 
@@ -107,9 +131,19 @@ def _decay(ax, data: xr.DataTree, name: str) -> None:
     least = _least(data, name)
     with look(ax) as theme:
         shown = run.layer.values > 0
-        ax.loglog(run.layer[shown], run.flow_energy[shown] - least, color=theme.palette[0], label="explicit steps")
-        ax.loglog(1 + np.arange(best.sizes["evaluation"]), best.energies - least, "--",
-                  color=theme.palette[1], label="quasi-Newton")  # fmt: skip
+        ax.loglog(
+            run.layer[shown],
+            run.flow_energy[shown] - least,
+            color=theme.palette[0],
+            label="explicit steps",
+        )
+        ax.loglog(
+            1 + np.arange(best.sizes["evaluation"]),
+            best.energies - least,
+            "--",
+            color=theme.palette[1],
+            label="quasi-Newton",
+        )
         ax.set(xlabel="steps or evaluations", ylim=(1e-13, 2), xlim=(1, None))
 
 
@@ -136,18 +170,49 @@ def _optimum_claims(data: xr.DataTree) -> list[Claim]:
     outside = max(1 - _second(best["poles"].x)[1], _second(best["great circle"].x)[2])
     where = "Figure 3; minimisers"
     return [
-        Claim("uniform", "D = I, d = 3: N = 400 tokens come within 10⁻⁷ of the energy of the uniform measure, sinh 1 = "
-              f"{least:.10f}, and not below (excess)", where, float(best["uniform"].energy) - least, between(-1e-13, 1e-7)),
-        Claim("isotropic", "there the second moments are those of the uniform measure, I/3 (greatest difference)", where,
-              float(np.abs(flat.T @ flat / N - np.eye(3) / 3).max()), at_most(1e-5)),
-        Claim("kernel", "D ≽ 0 with a kernel, diag(1, 0, 1) and diag(0, 0, 1): min E = 1 (greatest excess of N = 400 "
-              "tokens)", where, float(kernel), between(-1e-13, 1e-11)),
-        Claim("carried", "there the tokens lie in ker D: at ±e_2, and on the great circle x_3 = 0 (greatest mean square "
-              "of what lies outside)", where, float(outside), between(0, 1e-5)),
-        Claim("certificate", "for all four D no measure has an energy below that of the tokens by more than 10⁻⁵ (greatest "
-              "2 gap)", where, 2 * max(float(one.gap) for one in best.values()), between(0, 1e-5), note="E is convex for D ≽ "
-              "0: 2 (E − min V) bounds what is missing, V(x) = ∫e^{x·Dy}dμ(y)"),
-    ]  # fmt: skip
+        Claim(
+            "uniform",
+            "D = I, d = 3: N = 400 tokens come within 10⁻⁷ of the energy of the uniform measure,"
+            f" sinh 1 = {least:.10f}, and not below (excess)",
+            where,
+            float(best["uniform"].energy) - least,
+            between(-1e-13, 1e-7),
+        ),
+        Claim(
+            "isotropic",
+            "there the second moments are those of the uniform measure, I/3 (greatest difference)",
+            where,
+            float(np.abs(flat.T @ flat / N - np.eye(3) / 3).max()),
+            at_most(1e-5),
+        ),
+        Claim(
+            "kernel",
+            "D ≽ 0 with a kernel, diag(1, 0, 1) and diag(0, 0, 1): min E = 1 (greatest excess of N"
+            " = 400 tokens)",
+            where,
+            float(kernel),
+            between(-1e-13, 1e-11),
+        ),
+        Claim(
+            "carried",
+            "there the tokens lie in ker D: at ±e_2, and on the great circle x_3 = 0 (greatest mean"
+            " square of what lies outside)",
+            where,
+            float(outside),
+            between(0, 1e-5),
+        ),
+        Claim(
+            "certificate",
+            "for all four D no measure has an energy below that of the tokens by more than 10⁻⁵"
+            " (greatest 2 gap)",
+            where,
+            2 * max(float(one.gap) for one in best.values()),
+            between(0, 1e-5),
+            note=(
+                "E is convex for D ≽ 0: 2 (E − min V) bounds what is missing, V(x) = ∫e^{x·Dy}dμ(y)"
+            ),
+        ),
+    ]
 
 
 def _density_claims(data: xr.DataTree) -> list[Claim]:
@@ -155,13 +220,32 @@ def _density_claims(data: xr.DataTree) -> list[Claim]:
     found, expected = _second(best.x)[1], float(density.second[1])
     where = "Figure 3; minimisers"
     return [
-        Claim("near-poles", "D = diag(1, ¼, 1): N = 400 tokens of least energy gather near ±e_2, with mean x_2² = 0.890",
-              where, float(found), near(0.890, 5e-4), note=f"mirror descent on densities: {expected:.6f}"),
-        Claim("near-poles-energy", "D = diag(1, ¼, 1): the least energy of N = 400 tokens is 1.02795", where,
-              float(best.energy), near(1.02795, 5e-6), note=f"mirror descent on densities: {float(density.energy):.9f}"),
-        Claim("two-methods", "D = diag(1, ¼, 1): tokens (quasi-Newton) and densities (mirror descent on a grid of S²) "
-              "find the same least energy (difference)", where, float(best.energy - density.energy), between(-1e-8, 1e-7)),
-    ]  # fmt: skip
+        Claim(
+            "near-poles",
+            "D = diag(1, ¼, 1): N = 400 tokens of least energy gather near ±e_2, with mean x_2² ="
+            " 0.890",
+            where,
+            float(found),
+            near(0.890, 5e-4),
+            note=f"mirror descent on densities: {expected:.6f}",
+        ),
+        Claim(
+            "near-poles-energy",
+            "D = diag(1, ¼, 1): the least energy of N = 400 tokens is 1.02795",
+            where,
+            float(best.energy),
+            near(1.02795, 5e-6),
+            note=f"mirror descent on densities: {float(density.energy):.9f}",
+        ),
+        Claim(
+            "two-methods",
+            "D = diag(1, ¼, 1): tokens (quasi-Newton) and densities (mirror descent on a grid of"
+            " S²) find the same least energy (difference)",
+            where,
+            float(best.energy - density.energy),
+            between(-1e-8, 1e-7),
+        ),
+    ]
 
 
 def _step_claims(data: xr.DataTree) -> list[Claim]:
@@ -170,10 +254,20 @@ def _step_claims(data: xr.DataTree) -> list[Claim]:
     count = int(runs["poles"].layer[-1])
     where = "Figure 3, published explicit steps"
     found = [
-        Claim("steps", f"after {count} explicit steps all four runs are close to the least energy (greatest excess; N = 400)",
-              where, excess, between(0, 1e-5)),
-    ]  # fmt: skip
-    return found + [claim for name, pace in (("poles", 1), ("great circle", 2)) for claim in _late_claims(data, name, pace)]
+        Claim(
+            "steps",
+            f"after {count} explicit steps all four runs are close to the least energy (greatest"
+            " excess; N = 400)",
+            where,
+            excess,
+            between(0, 1e-5),
+        ),
+    ]
+    return found + [
+        claim
+        for name, pace in (("poles", 1), ("great circle", 2))
+        for claim in _late_claims(data, name, pace)
+    ]
 
 
 def _late_claims(data: xr.DataTree, name: str, pace: int) -> list[Claim]:
@@ -183,15 +277,27 @@ def _late_claims(data: xr.DataTree, name: str, pace: int) -> list[Claim]:
     slow = float(np.diff(1 / _outside(run, name))[0] / np.diff(run.time)[0])
     where, size = "derived; Figure 3, explicit steps", f"N = {N}, from near ker D"
     return [
-        Claim(f"pace-{name.split()[-1]}", f"D = diag{_text(name)}: the mean square m of what lies outside ker D decays like "
-              f"1/{'t' if pace == 1 else '(2t)'}: d(1/m)/dt from t = {t[1]:g} to {t[2]:g} ({size})", where,
-              float(np.diff(1 / m)[1] / np.diff(t)[1]), near_relative(pace, 0.02),
-              note=f"m falls from {m[0]:.3f} to {m[2]:.1e}, and corrections are of its order. From uniform tokens, steps "
-              f"{CHECK // 2} to {CHECK}, it is {slow:.3f}: some are late"),
-        Claim(f"quartic-{name.split()[-1]}", f"D = diag{_text(name)}: there E − 1 = m²{'/4' if pace == 1 else '/2'} (ratio of "
-              f"the two at t = {t[2]:g}; {size})", where, float((late.flow_energy[2] - 1) / m[2] ** 2 * (4 / pace)),
-              near(1, 0.02)),
-    ]  # fmt: skip
+        Claim(
+            f"pace-{name.split()[-1]}",
+            f"D = diag{_text(name)}: the mean square m of what lies outside ker D decays like "
+            f"1/{'t' if pace == 1 else '(2t)'}: d(1/m)/dt from t = {t[1]:g} to {t[2]:g} ({size})",
+            where,
+            float(np.diff(1 / m)[1] / np.diff(t)[1]),
+            near_relative(pace, 0.02),
+            note=(
+                f"m falls from {m[0]:.3f} to {m[2]:.1e}, and corrections are of its order. From"
+                f" uniform tokens, steps {CHECK // 2} to {CHECK}, it is {slow:.3f}: some are late"
+            ),
+        ),
+        Claim(
+            f"quartic-{name.split()[-1]}",
+            f"D = diag{_text(name)}: there E − 1 = m²{'/4' if pace == 1 else '/2'} (ratio of "
+            f"the two at t = {t[2]:g}; {size})",
+            where,
+            float((late.flow_energy[2] - 1) / m[2] ** 2 * (4 / pace)),
+            near(1, 0.02),
+        ),
+    ]
 
 
 def _text(name: str) -> str:

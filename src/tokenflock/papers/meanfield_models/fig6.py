@@ -1,10 +1,11 @@
 """Maximisers for negative semidefinite D: two opposite clusters.
 
-As published: N = 100 uniform tokens on S^2 climb E by 500 layers of h = 0.1, for D = -I (6 runs), D = -diag(1, 3, 4)
-(100 runs; 12 at quick scale) and D = diag(-1, 0, 0) (10 runs). For D = -I an ensemble of more runs gives the law of the masses,
-from the length |2p - 1| of the mean. Stability: the Hessian, from the derivative of the library's field, at masses p, 1 - p at
-opposite points, each cut in two halves that may part; the ends of the stable range are its zeros in p. The bound cosh c is
-compared with the energy of random weighted measures of 8 tokens for random D.
+As published: N = 100 uniform tokens on S^2 climb E by 500 layers of h = 0.1, for D = -I (6 runs), D
+= -diag(1, 3, 4) (100 runs; 12 at quick scale) and D = diag(-1, 0, 0) (10 runs). For D = -I an
+ensemble of more runs gives the law of the masses, from the length |2p - 1| of the mean. Stability:
+the Hessian, from the derivative of the library's field, at masses p, 1 - p at opposite points, each
+cut in two halves that may part; the ends of the stable range are its zeros in p. The bound cosh c
+is compared with the energy of random weighted measures of 8 tokens for random D.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ from tokenflock.theory import antipodal_energy
 SOURCE = "Figure 6"
 DERIVED = "derived; Figure 6"
 N, END, SEED = 100, 50.0, 142
-CASES = {"minus identity": (-1.0, -1.0, -1.0), "distinct": (-1.0, -3.0, -4.0), "one axis": (-1.0, 0.0, 0.0)}
+CASES = {
+    "minus identity": (-1.0, -1.0, -1.0),
+    "distinct": (-1.0, -3.0, -4.0),
+    "one axis": (-1.0, 0.0, 0.0),
+}
 AXES = {"distinct": 2, "one axis": 0}
 LAYERS = {"t": END, "solver": Layer(h=0.1)}
 
@@ -36,7 +41,11 @@ LAYERS = {"t": END, "solver": Layer(h=0.1)}
 def compute(scale: Scale) -> xr.DataTree:
     counts = {"minus identity": 6, "distinct": scale.pick(quick=12, paper=100), "one axis": 10}
     parts = {f"runs/{name}": _runs(np.diag(D), counts[name]) for name, D in CASES.items()}
-    parts |= {"masses": _masses(scale), "stability": _stability(), "bound": _bound(scale.pick(quick=100, paper=5000))}
+    parts |= {
+        "masses": _masses(scale),
+        "stability": _stability(),
+        "bound": _bound(scale.pick(quick=100, paper=5000)),
+    }
     setting = "N = 100, d = 3, 500 layers of h = 0.1; D = -I, -diag(1, 3, 4), diag(-1, 0, 0)"
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
@@ -44,27 +53,49 @@ def compute(scale: Scale) -> xr.DataTree:
 def _runs(D: np.ndarray, count: int) -> xr.Dataset:
     """Where each run ends, and its energy."""
     one = {"times": [END], "observe": [FlowEnergy()], **LAYERS}
-    runs = [simulate(Burger(D=D), Uniform(n=N, d=3), seed=SEED + k, **one).isel(time=-1) for k in range(count)]
+    runs = [
+        simulate(Burger(D=D), Uniform(n=N, d=3), seed=SEED + k, **one).isel(time=-1)
+        for k in range(count)
+    ]
     x = np.stack([run.x.values for run in runs])
-    return xr.Dataset({"x": (("run", "particle", "coord"), x), "energy": ("run", [float(run.flow_energy) for run in runs])})
+    return xr.Dataset(
+        {
+            "x": (("run", "particle", "coord"), x),
+            "energy": ("run", [float(run.flow_energy) for run in runs]),
+        }
+    )
 
 
 def _masses(scale: Scale) -> xr.Dataset:
     """|2p - 1| of many runs for D = -I."""
-    found = ensemble(Burger(D=-np.eye(3)), Uniform(n=N, d=3), repeats=scale.pick(quick=64, paper=1000), times=[END],
-                     observe=[OrderParameter()], keep=True, progress=scale.progress, **LAYERS)  # fmt: skip
+    found = ensemble(
+        Burger(D=-np.eye(3)),
+        Uniform(n=N, d=3),
+        repeats=scale.pick(quick=64, paper=1000),
+        times=[END],
+        observe=[OrderParameter()],
+        keep=True,
+        progress=scale.progress,
+        **LAYERS,
+    )
     return found.isel(time=-1, drop=True).drop_attrs()
 
 
 def _stability() -> xr.Dataset:
-    """By p, for D = -I on the circle: how fast the halves of either cluster part, and where that begins."""
+    """By p, for D = -I on the circle: how fast the halves of either cluster part, and where that
+    begins.
+    """
     p = np.linspace(0.02, 0.98, 49)
     ends = [brentq(parting, *sides, xtol=1e-13) for sides in ((0.02, 0.5), (0.5, 0.98))]
-    return xr.Dataset({"parting": ("p", [parting(one) for one in p]), "end": ("side", ends)}, coords={"p": p})
+    return xr.Dataset(
+        {"parting": ("p", [parting(one) for one in p]), "end": ("side", ends)}, coords={"p": p}
+    )
 
 
 def parting(p: float) -> float:
-    """The larger rate of E along (1, -1) of the halves of one cluster: its second derivative over the masses moved."""
+    """The larger rate of E along (1, -1) of the halves of one cluster: its second derivative over
+    the masses moved.
+    """
     w = np.array([p, p, 1 - p, 1 - p]) / 2
     H = hessian(-np.eye(2), np.array([0, 0, np.pi, np.pi]), w)
     modes = np.array([[1, -1, 0, 0], [0, 0, 1, -1]])
@@ -89,19 +120,34 @@ def draw(data: xr.DataTree):
     titles = ("$D=-I$", r"$D=-\mathrm{diag}(1,3,4)$", r"$D=\mathrm{diag}(-1,0,0)$")
     for ax, name, title in zip(axes, CASES, titles):
         place = _pair(data[f"runs/{name}"].x.values)[1]
-        ball(ax, np.concatenate([place, -place]), f"{title}\nthe clusters of {len(place)} runs", delta=1e-3)
+        ball(
+            ax,
+            np.concatenate([place, -place]),
+            f"{title}\nthe clusters of {len(place)} runs",
+            delta=1e-3,
+        )
     with look(axes[3]) as theme:
-        p, runs = np.linspace(0, 1, 201), [data[f"runs/{name}"].to_dataset() for name in ("minus identity", "one axis")]
+        p, runs = (
+            np.linspace(0, 1, 201),
+            [data[f"runs/{name}"].to_dataset() for name in ("minus identity", "one axis")],
+        )
         axes[3].plot(p, antipodal_energy(-1.0, p), color=theme.soft, linewidth=1, label="theory")
         share = np.concatenate([_pair(run.x.values)[0] for run in runs])
         axes[3].plot(
-            share, np.concatenate([run.energy for run in runs]), "o", color=theme.palette[0], markersize=4, label="runs"
+            share,
+            np.concatenate([run.energy for run in runs]),
+            "o",
+            color=theme.palette[0],
+            markersize=4,
+            label="runs",
         )
         axes[3].axvspan(*data["stability"].end.values, color=theme.faint, alpha=0.45, linewidth=0)
         axes[3].text(0.5, 0.75, "stable", ha="center", color=theme.soft)
         axes[3].axhline(np.cosh(1), color=theme.ink, linewidth=0.6, linestyle=":")
         axes[3].text(0.01, np.cosh(1) + 0.02, r"$\cosh 1$", color=theme.ink, va="bottom")
-        axes[3].set(xlabel="mass $p$ of a cluster", ylabel="energy $E$", xlim=(0, 1), ylim=(0.3, 1.7))
+        axes[3].set(
+            xlabel="mass $p$ of a cluster", ylabel="energy $E$", xlim=(0, 1), ylim=(0.3, 1.7)
+        )
         axes[3].legend(loc="lower center", ncols=2)
         axes[3].set_title(r"Pairs of masses $p$, $1-p$, $c=1$")
     return figure
@@ -126,16 +172,27 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 def _run_claims(runs: dict[str, xr.Dataset]) -> list[Claim]:
     found = [
-        Claim(f"pairs-{name.split()[-1]}", f"D = diag{_text(name)}, N = 100: every run ends in two opposite clusters "
-              f"(greatest 1 − |⟨x_i, x_1⟩|; {one.sizes['run']} runs)", "Figure 6", spread(one.x.values), between(-1e-14, 1e-6))
+        Claim(
+            f"pairs-{name.split()[-1]}",
+            f"D = diag{_text(name)}, N = 100: every run ends in two opposite clusters "
+            f"(greatest 1 − |⟨x_i, x_1⟩|; {one.sizes['run']} runs)",
+            "Figure 6",
+            spread(one.x.values),
+            between(-1e-14, 1e-6),
+        )
         for name, one in runs.items()
-    ]  # fmt: skip
+    ]
     found += [
-        Claim(f"axis-{name.split()[-1]}", f"D = diag{_text(name)}: the pair lies on ±e_{axis + 1}, the eigenvector of λ_min "
-              "(greatest 1 − |x·e|)", "Figure 6; maximisers, negative case",
-              float((1 - np.abs(runs[name].x.values[..., axis])).max()), between(-1e-14, 1e-6))
+        Claim(
+            f"axis-{name.split()[-1]}",
+            f"D = diag{_text(name)}: the pair lies on ±e_{axis + 1}, the eigenvector of λ_min "
+            "(greatest 1 − |x·e|)",
+            "Figure 6; maximisers, negative case",
+            float((1 - np.abs(runs[name].x.values[..., axis])).max()),
+            between(-1e-14, 1e-6),
+        )
         for name, axis in AXES.items()
-    ]  # fmt: skip
+    ]
     return found
 
 
@@ -146,37 +203,82 @@ def _mass_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
     low, high = 1 / (1 + np.e**2), np.e**2 / (1 + np.e**2)
     where = "Figure 6; maximisers, negative case"
     return [
-        Claim("masses", f"D = −I, N = 100: the larger cluster has fewer tokens than N e²/(1+e²) = {N * high:.1f}, the stable "
-              f"range (greatest number over {len(larger)} runs)", DERIVED, float(larger.max()), between(50, N * high),
-              note=f"in our {len(few)} runs drawn here one cluster has {', '.join(map(str, np.round(N * few).astype(int)))}"),
-        Claim("unequal", "D = −I, N = 100: exactly equal masses occur in a minority of runs (share of runs with 50 and 50)",
-              where, float((excess < 0.005).mean()), between(0.02, 0.5),
-              error=float((excess < 0.005).std() / np.sqrt(len(excess)))),
-        *(Claim(f"stable-{name}", "D = −I: a pair of masses p, 1 − p does not split, and is stable up to rotation, for "
-                f"1/(1+e²) < p < e²/(1+e²); the {name} end is {exact:.10f} (on the circle)", DERIVED, float(end),
-                near(exact, 1e-9))
-          for name, exact, end in zip(("lower", "upper"), (low, high), data["stability"].end.values)),
-    ]  # fmt: skip
+        Claim(
+            "masses",
+            "D = −I, N = 100: the larger cluster has fewer tokens than N e²/(1+e²) ="
+            f" {N * high:.1f}, the stable range (greatest number over {len(larger)} runs)",
+            DERIVED,
+            float(larger.max()),
+            between(50, N * high),
+            note=(
+                f"in our {len(few)} runs drawn here one cluster has"
+                f" {', '.join(map(str, np.round(N * few).astype(int)))}"
+            ),
+        ),
+        Claim(
+            "unequal",
+            "D = −I, N = 100: exactly equal masses occur in a minority of runs (share of runs with"
+            " 50 and 50)",
+            where,
+            float((excess < 0.005).mean()),
+            between(0.02, 0.5),
+            error=float((excess < 0.005).std() / np.sqrt(len(excess))),
+        ),
+        *(
+            Claim(
+                f"stable-{name}",
+                "D = −I: a pair of masses p, 1 − p does not split, and is stable up to rotation,"
+                f" for 1/(1+e²) < p < e²/(1+e²); the {name} end is {exact:.10f} (on the circle)",
+                DERIVED,
+                float(end),
+                near(exact, 1e-9),
+            )
+            for name, exact, end in zip(
+                ("lower", "upper"), (low, high), data["stability"].end.values
+            )
+        ),
+    ]
 
 
 def _bound_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
     shares = {name: _pair(one.x.values)[0] for name, one in runs.items()}
     off = max(
-        float(np.abs(one.energy / antipodal_energy(min(CASES[name]), shares[name]) - 1).max()) for name, one in runs.items()
+        float(np.abs(one.energy / antipodal_energy(min(CASES[name]), shares[name]) - 1).max())
+        for name, one in runs.items()
     )
     ratio = np.concatenate([one.energy / np.cosh(min(CASES[name])) for name, one in runs.items()])
     equal = np.concatenate([share == 0.5 for share in shares.values()])
     bound = data["bound"].ratio.values
     where = "Maximisers, negative case"
     return [
-        Claim("energy", "runs end with the energy (p² + q²)e^{−c} + 2pq e^{c} of their masses p, q, c = |λ_min| (greatest "
-              f"relative difference; {len(ratio)} runs)", DERIVED, off, between(0, 1e-8)),
-        Claim("half", "only equal masses give cosh c: the greatest E/cosh c of runs with p ≠ ½", where,
-              float(ratio[~equal].max()), between(0.99, 1 - 1e-5), note=f"{int(equal.sum())} of {len(ratio)} runs have p = "
-              f"½; for them |E/cosh c − 1| ≤ {np.abs(ratio[equal] - 1).max(initial=0):.0e}"),
-        Claim("bound", f"no measure has E > cosh c for D ≼ 0 of norm c: greatest E/cosh c of {len(bound)} random weighted "
-              "measures and matrices, d = 3", where, float(bound.max()), between(0.9, 1)),
-    ]  # fmt: skip
+        Claim(
+            "energy",
+            "runs end with the energy (p² + q²)e^{−c} + 2pq e^{c} of their masses p, q, c ="
+            f" |λ_min| (greatest relative difference; {len(ratio)} runs)",
+            DERIVED,
+            off,
+            between(0, 1e-8),
+        ),
+        Claim(
+            "half",
+            "only equal masses give cosh c: the greatest E/cosh c of runs with p ≠ ½",
+            where,
+            float(ratio[~equal].max()),
+            between(0.99, 1 - 1e-5),
+            note=(
+                f"{int(equal.sum())} of {len(ratio)} runs have p = "
+                f"½; for them |E/cosh c − 1| ≤ {np.abs(ratio[equal] - 1).max(initial=0):.0e}"
+            ),
+        ),
+        Claim(
+            "bound",
+            f"no measure has E > cosh c for D ≼ 0 of norm c: greatest E/cosh c of {len(bound)}"
+            " random weighted measures and matrices, d = 3",
+            where,
+            float(bound.max()),
+            between(0.9, 1),
+        ),
+    ]
 
 
 def _text(name: str) -> str:

@@ -1,11 +1,13 @@
 """Indefinite D = diag(-1, d2): one cluster or two opposite ones, and where the ascent is trapped.
 
-The energies of the three candidates, one cluster at e_2 and two equal opposite clusters at +-e_1 or +-e_2, are those of the
-library for d2 from -1 to 1 (100 values); the crossing is a zero of their difference. The ascent: N = 100 uniform tokens on
-the circle, layers of h = 0.1 up to t = 100, 11 values of d2 with 8 runs each (41 with 50 at paper scale), and 12 runs at d2 =
-0.6 and at d2 = 1. Two equal clusters at +-e_1 stay a local maximum as long as the Hessian, from the derivative of the
-library's field, is negative, also for clusters cut in two halves that may part: up to d2 = tanh 1, far beyond the crossing.
-The least energy, for d2 = 0.5, is found with 50 tokens by the quasi-Newton optimiser.
+The energies of the three candidates, one cluster at e_2 and two equal opposite clusters at +-e_1 or
++-e_2, are those of the library for d2 from -1 to 1 (100 values); the crossing is a zero of their
+difference. The ascent: N = 100 uniform tokens on the circle, layers of h = 0.1 up to t = 100, 11
+values of d2 with 8 runs each (41 with 50 at paper scale), and 12 runs at d2 = 0.6 and at d2 = 1.
+Two equal clusters at +-e_1 stay a local maximum as long as the Hessian, from the derivative of the
+library's field, is negative, also for clusters cut in two halves that may part: up to d2 = tanh 1,
+far beyond the crossing. The least energy, for d2 = 0.5, is found with 50 tokens by the quasi-Newton
+optimiser.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ def compute(scale: Scale) -> xr.DataTree:
         "ends": _ends(12),
         "least": _least(4),
     }
-    setting = f"D = diag(-1, d2), 100 values of d2 from -1 to 1; ascent: N = 100, h = 0.1, 1000 layers, {len(d2)} values of d2"
+    setting = (
+        "D = diag(-1, d2), 100 values of d2 from -1 to 1; ascent: N = 100, h = 0.1, 1000 layers,"
+        f" {len(d2)} values of d2"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
@@ -62,7 +67,9 @@ def _candidates() -> xr.Dataset:
             "growth": ("d2", rates),
             "crossing": crossing,
             "release": release,
-            "below": max(growth(np.diag([-1.0, d2]), parts=2) for d2 in VALUES if -1 < d2 < np.tanh(1)),
+            "below": max(
+                growth(np.diag([-1.0, d2]), parts=2) for d2 in VALUES if -1 < d2 < np.tanh(1)
+            ),
         },
         coords={"d2": VALUES, "state": list(NAMES)},
     )
@@ -72,9 +79,18 @@ def _ascent(d2: np.ndarray, runs: int, scale: Scale) -> xr.Dataset:
     """Energy at the end of every run."""
     matrices = np.array([np.diag([-1.0, one]) for one in d2])
     found = ensemble(
-        Burger(D=np.eye(2)), Uniform(n=100, d=2), over={"dynamics.D": matrices}, repeats=runs, t=100.0, times=[100.0],
-        solver=Layer(h=0.1), observe=[FlowEnergy(), OrderParameter()], keep=True, dtype="float64", progress=scale.progress,
-    ).isel(time=-1, drop=True)  # fmt: skip
+        Burger(D=np.eye(2)),
+        Uniform(n=100, d=2),
+        over={"dynamics.D": matrices},
+        repeats=runs,
+        t=100.0,
+        times=[100.0],
+        solver=Layer(h=0.1),
+        observe=[FlowEnergy(), OrderParameter()],
+        keep=True,
+        dtype="float64",
+        progress=scale.progress,
+    ).isel(time=-1, drop=True)
     return found.rename({"dynamics.D": "d2"}).assign_coords(d2=d2).drop_attrs()
 
 
@@ -84,26 +100,44 @@ def _ends(count: int) -> xr.Dataset:
     rows = []
     for d2 in (TRAP, 1.0):
         law = Burger(D=np.diag([-1.0, d2]))
-        runs = [simulate(law, Uniform(n=100, d=2), seed=seed, **more).isel(time=-1) for seed in range(count)]
+        runs = [
+            simulate(law, Uniform(n=100, d=2), seed=seed, **more).isel(time=-1)
+            for seed in range(count)
+        ]
         rows.append([(float(run.flow_energy), float((run.x[:, 1] ** 2).mean())) for run in runs])
     energies, second = np.moveaxis(np.array(rows), -1, 0)
-    return xr.Dataset({"energy": (("d2", "run"), energies), "second": (("d2", "run"), second)}, coords={"d2": [TRAP, 1.0]})
+    return xr.Dataset(
+        {"energy": (("d2", "run"), energies), "second": (("d2", "run"), second)},
+        coords={"d2": [TRAP, 1.0]},
+    )
 
 
 def _least(count: int) -> xr.Dataset:
     """Least energies of 50 tokens for d2 = 0.5, and their mean x_1."""
     runs = [optimal_tokens(np.diag([-1.0, 0.5]), n=50, seed=seed) for seed in range(count)]
     means = [float(run.x[:, 0].mean()) for run in runs]
-    return xr.Dataset({"energy": ("run", [float(run.energy) for run in runs]), "mean": ("run", means)})
+    return xr.Dataset(
+        {"energy": ("run", [float(run.energy) for run in runs]), "mean": ("run", means)}
+    )
 
 
 def draw(data: xr.DataTree):
     figure, (left, right) = panels(1, 2, size=(3.6, 2.9), width_ratios=(1.25, 1))
     states, runs = data["candidates"].to_dataset(), data["ascent"].to_dataset()
-    labels = (r"$e^{d_2}$: one cluster at $e_2$", r"$\cosh 1$: two equal at $\pm e_1$", r"$\cosh d_2$: two equal at $\pm e_2$")
+    labels = (
+        r"$e^{d_2}$: one cluster at $e_2$",
+        r"$\cosh 1$: two equal at $\pm e_1$",
+        r"$\cosh d_2$: two equal at $\pm e_2$",
+    )
     with look(left) as theme:
         for k, (name, label) in enumerate(zip(NAMES, labels)):
-            left.plot(states.d2, states.energy.sel(state=name), ("-", "--", ":")[k], color=theme.palette[k], label=label)
+            left.plot(
+                states.d2,
+                states.energy.sel(state=name),
+                ("-", "--", ":")[k],
+                color=theme.palette[k],
+                label=label,
+            )
         d2 = np.repeat(runs.d2.values, runs.sizes["repeat"])
         left.plot(
             d2,
@@ -115,22 +149,50 @@ def draw(data: xr.DataTree):
             label="ascent, runs (any masses)",
         )
         left.axvline(float(states.crossing), color=theme.soft, linewidth=0.6)
-        left.annotate(r"$\ln\cosh 1$", (float(states.crossing), 0.42), xytext=(-4, 0), textcoords="offset points", ha="right",
-                      color=theme.soft)  # fmt: skip
+        left.annotate(
+            r"$\ln\cosh 1$",
+            (float(states.crossing), 0.42),
+            xytext=(-4, 0),
+            textcoords="offset points",
+            ha="right",
+            color=theme.soft,
+        )
         left.set(xlabel="$d_2$", ylabel="energy $E$", xlim=(-1.03, 1.03), ylim=(0.3, 2.8))
         left.legend(loc="upper left")
         left.set_title(r"Candidates for $D=\mathrm{diag}(-1,d_2)$")
     with look(right) as theme:
         right.axhline(0, color=theme.soft, linewidth=0.6)
         right.plot(
-            states.d2, two_cluster_growth(-1.0, states.d2.values), color=theme.palette[1], linewidth=1, label="closed form"
+            states.d2,
+            two_cluster_growth(-1.0, states.d2.values),
+            color=theme.palette[1],
+            linewidth=1,
+            label="closed form",
         )
         right.plot(
-            states.d2[::6], states.growth[::6], "o", color=theme.palette[0], markersize=3.5, label="derivative of the field"
+            states.d2[::6],
+            states.growth[::6],
+            "o",
+            color=theme.palette[0],
+            markersize=3.5,
+            label="derivative of the field",
         )
-        right.axvspan(float(states.crossing), float(states.release), color=theme.faint, alpha=0.45, linewidth=0)
+        right.axvspan(
+            float(states.crossing),
+            float(states.release),
+            color=theme.faint,
+            alpha=0.45,
+            linewidth=0,
+        )
         middle = (float(states.crossing) + float(states.release)) / 2
-        right.text(middle, 0.03, "trap", transform=right.get_xaxis_transform(), ha="center", color=theme.soft)
+        right.text(
+            middle,
+            0.03,
+            "trap",
+            transform=right.get_xaxis_transform(),
+            ha="center",
+            color=theme.soft,
+        )
         right.set(xlabel="$d_2$", ylabel="largest eigenvalue", xlim=(-1.03, 1.03))
         right.legend(loc="upper left")
         right.set_title(r"Hessian at two clusters $\pm e_1$")
@@ -148,62 +210,129 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 def _state_claims(states: xr.Dataset) -> list[Claim]:
     d2 = states.d2.values
-    exact = np.stack([np.exp(d2), np.full(len(d2), antipodal_energy(-1.0)), antipodal_energy(d2)], axis=1)
+    exact = np.stack(
+        [np.exp(d2), np.full(len(d2), antipodal_energy(-1.0)), antipodal_energy(d2)], axis=1
+    )
     crossing = float(maximiser_crossing(1.0))
     rates = np.abs(states.growth.values - two_cluster_growth(-1.0, d2)).max()
     where, derived = "Figure 7; indefinite case", "derived; Figure 7"
     return [
-        Claim("curves", "D = diag(−1, d_2): one cluster at e_2 has E = e^{d_2}, two equal ones at ±e_1 cosh 1, at ±e_2 "
-              "cosh d_2 (greatest difference, 100 values of d_2 from −1 to 1)", where,
-              float(np.abs(states.energy.values - exact).max()), between(0, 1e-14)),
-        Claim("crossing", f"one cluster overtakes two at d_2 = ln cosh 1 = {crossing:.10f}", where, float(states.crossing),
-              near(crossing, 1e-9)),
-        Claim("hessian", "D = diag(−1, d_2): the Hessian at two equal clusters ±e_1 has the largest eigenvalue of the closed "
-              "form (greatest difference, 100 values of d_2)", derived, float(rates), between(0, 1e-12)),
-        Claim("release", "two equal clusters at ±e_1, each cut in two halves, stay a strict local maximum on the circle for "
-              f"−1 < d_2 < tanh 1 = {np.tanh(1):.10f} (zero of the largest eigenvalue)", derived, float(states.release),
-              near(np.tanh(1), 1e-9), note=f"below, on the grid of d_2, it is at most {float(states.below):.3f}; between "
-              "ln cosh 1 and tanh 1 they are a trap"),
-    ]  # fmt: skip
+        Claim(
+            "curves",
+            "D = diag(−1, d_2): one cluster at e_2 has E = e^{d_2}, two equal ones at ±e_1 cosh 1,"
+            " at ±e_2 cosh d_2 (greatest difference, 100 values of d_2 from −1 to 1)",
+            where,
+            float(np.abs(states.energy.values - exact).max()),
+            between(0, 1e-14),
+        ),
+        Claim(
+            "crossing",
+            f"one cluster overtakes two at d_2 = ln cosh 1 = {crossing:.10f}",
+            where,
+            float(states.crossing),
+            near(crossing, 1e-9),
+        ),
+        Claim(
+            "hessian",
+            "D = diag(−1, d_2): the Hessian at two equal clusters ±e_1 has the largest eigenvalue"
+            " of the closed form (greatest difference, 100 values of d_2)",
+            derived,
+            float(rates),
+            between(0, 1e-12),
+        ),
+        Claim(
+            "release",
+            "two equal clusters at ±e_1, each cut in two halves, stay a strict local maximum on"
+            f" the circle for −1 < d_2 < tanh 1 = {np.tanh(1):.10f} (zero of the largest"
+            " eigenvalue)",
+            derived,
+            float(states.release),
+            near(np.tanh(1), 1e-9),
+            note=(
+                f"below, on the grid of d_2, it is at most {float(states.below):.3f}; between "
+                "ln cosh 1 and tanh 1 they are a trap"
+            ),
+        ),
+    ]
 
 
 def _ascent_claims(runs: xr.Dataset) -> list[Claim]:
     d2, E = runs.d2.values, runs.flow_energy.values
     best = np.maximum(np.exp(d2), np.cosh(1))
-    before = (d2 >= -0.8) & (d2 < float(maximiser_crossing(1.0)))  # nearer to -1 pairs turn to e_1 slowly
+    before = (d2 >= -0.8) & (
+        d2 < float(maximiser_crossing(1.0))
+    )  # nearer to -1 pairs turn to e_1 slowly
     excess = runs.order_parameter.values[before]  # |2p - 1| of opposite clusters
     pairs = antipodal_energy(-1.0, (1 + excess) / 2)
     return [
-        Claim("most", f"no run of the ascent ends above max(e^{{d_2}}, cosh 1) (greatest ratio; N = 100, {E.size} runs, "
-              f"{len(d2)} values of d_2 from −1 to 1)", ASCENT, float((E / best[:, None]).max()), between(0.999, 1 + 1e-12)),
-        Claim("before", "before the crossing the ascent ends in two opposite clusters, with the energy of their masses at ±e_1 "
-              "(greatest relative difference over runs with −0.8 ≤ d_2 < ln cosh 1)", ASCENT,
-              float(np.abs(E[before] / pairs - 1).max()), between(0, 1e-6),
-              note=f"the larger has up to {100 * (1 + excess.max()) / 2:.0f} of 100 tokens; E/cosh 1 is at least "
-              f"{E[before].min() / np.cosh(1):.4f}"),
-    ]  # fmt: skip
+        Claim(
+            "most",
+            "no run of the ascent ends above max(e^{d_2}, cosh 1) (greatest ratio; N = 100,"
+            f" {E.size} runs, {len(d2)} values of d_2 from −1 to 1)",
+            ASCENT,
+            float((E / best[:, None]).max()),
+            between(0.999, 1 + 1e-12),
+        ),
+        Claim(
+            "before",
+            "before the crossing the ascent ends in two opposite clusters, with the energy of their"
+            " masses at ±e_1 (greatest relative difference over runs with −0.8 ≤ d_2 < ln cosh 1)",
+            ASCENT,
+            float(np.abs(E[before] / pairs - 1).max()),
+            between(0, 1e-6),
+            note=(
+                f"the larger has up to {100 * (1 + excess.max()) / 2:.0f} of 100 tokens; E/cosh 1"
+                f" is at least {E[before].min() / np.cosh(1):.4f}"
+            ),
+        ),
+    ]
 
 
 def _end_claims(ends: xr.Dataset) -> list[Claim]:
     trapped, free = (ends.isel(d2=k) for k in (0, 1))
     caught = int((free.energy < 0.99 * np.e).sum())
     return [
-        Claim("trapped", f"beyond the crossing the ascent is trapped: at d_2 = 0.6 no run of {trapped.sizes['run']} finds "
-              "e^{0.6} = 1.822, nor more than cosh 1 = 1.543 (greatest E)", ASCENT, float(trapped.energy.max()),
-              between(1, np.cosh(1) + 1e-9),
-              note=f"all end at ±e_1: greatest mean x_2² {float(trapped.second.max()):.0e}"),
-        Claim("free", f"at d_2 = 1 > tanh 1 no run of {free.sizes['run']} stays at ±e_1 (least mean x_2²)", ASCENT,
-              float(free.second.min()), between(1 - 1e-6, 1 + 1e-12), note=f"{caught} of them are caught by another trap, "
-              "two clusters at ±e_2; the others find e^{d_2}"),
-    ]  # fmt: skip
+        Claim(
+            "trapped",
+            "beyond the crossing the ascent is trapped: at d_2 = 0.6 no run of"
+            f" {trapped.sizes['run']} finds e^{{0.6}} = 1.822, nor more than cosh 1 = 1.543"
+            " (greatest E)",
+            ASCENT,
+            float(trapped.energy.max()),
+            between(1, np.cosh(1) + 1e-9),
+            note=f"all end at ±e_1: greatest mean x_2² {float(trapped.second.max()):.0e}",
+        ),
+        Claim(
+            "free",
+            f"at d_2 = 1 > tanh 1 no run of {free.sizes['run']} stays at ±e_1 (least mean x_2²)",
+            ASCENT,
+            float(free.second.min()),
+            between(1 - 1e-6, 1 + 1e-12),
+            note=(
+                f"{caught} of them are caught by another trap, "
+                "two clusters at ±e_2; the others find e^{d_2}"
+            ),
+        ),
+    ]
 
 
 def _least_claims(least: xr.Dataset) -> list[Claim]:
     where, runs = "Minimisers, indefinite case", least.sizes["run"]
     return [
-        Claim("least", "λ_min ≤ −λ_max: the least energy is e^{λ_min}: D = diag(−1, 0.5), N = 50 tokens, quasi-Newton from "
-              f"{runs} random starts (greatest |E e − 1|)", where, float(np.abs(least.energy * np.e - 1).max()),
-              between(0, 1e-12)),
-        Claim("least-cluster", "there all tokens are in one cluster δ_z at z = e_1 or z = −e_1, the eigenvectors of λ_min "
-              "(least |mean x_1|)", where, float(np.abs(least["mean"]).min()), between(1 - 1e-9, 1 + 1e-12)),
-    ]  # fmt: skip
+        Claim(
+            "least",
+            "λ_min ≤ −λ_max: the least energy is e^{λ_min}: D = diag(−1, 0.5), N = 50 tokens,"
+            f" quasi-Newton from {runs} random starts (greatest |E e − 1|)",
+            where,
+            float(np.abs(least.energy * np.e - 1).max()),
+            between(0, 1e-12),
+        ),
+        Claim(
+            "least-cluster",
+            "there all tokens are in one cluster δ_z at z = e_1 or z = −e_1, the eigenvectors of"
+            " λ_min (least |mean x_1|)",
+            where,
+            float(np.abs(least["mean"]).min()),
+            between(1 - 1e-9, 1 + 1e-12),
+        ),
+    ]

@@ -1,10 +1,12 @@
 """Ripples of the uniform measure grow at the rates of the linear theory.
 
-The uniform measure with a ripple of degree k = 1 to 4 and size +-1e-5 is followed by the spectral solver of the continuity
-equation, for as long as the fastest of them takes to grow e-fold: SA, USA, Sinkhorn attention, and USA with noise (kappa = 3),
-on the circle and on S^2 at beta = 4, on S^7 at beta = 9 (measures symmetric about an axis). The difference of the two runs is
-free of what is quadratic in the size; its growth is compared with the rate k(k+d-2) lambda_k / beta and its variants. The beta
-at which the fastest degree changes from 2 to 3 is checked by the rates of both there.
+The uniform measure with a ripple of degree k = 1 to 4 and size +-1e-5 is followed by the spectral
+solver of the continuity equation, for as long as the fastest of them takes to grow e-fold: SA, USA,
+Sinkhorn attention, and USA with noise (kappa = 3), on the circle and on S^2 at beta = 4, on S^7 at
+beta = 9 (measures symmetric about an axis). The difference of the two runs is free of what is
+quadratic in the size; its growth is compared with the rate k(k+d-2) lambda_k / beta and its
+variants. The beta at which the fastest degree changes from 2 to 3 is checked by the rates of both
+there.
 """
 
 from __future__ import annotations
@@ -29,18 +31,30 @@ DEGREES = (1, 2, 3, 4)
 
 def compute(scale: Scale) -> xr.Dataset:
     points = scale.pick(quick={2: 96, 3: 48, 8: 48}, paper={2: 192, 3: 96, 8: 96})  # nodes, by d
-    times = [[1 / float(abs(_expected(name, d, beta)).max()) for d, beta in PLACES] for name in LAWS]
+    times = [
+        [1 / float(abs(_expected(name, d, beta)).max()) for d, beta in PLACES] for name in LAWS
+    ]
     rates = [
-        [[_rate(_law(name, beta), k, d, t, points[d]) for k in DEGREES] for (d, beta), t in zip(PLACES, row)]
+        [
+            [_rate(_law(name, beta), k, d, t, points[d]) for k in DEGREES]
+            for (d, beta), t in zip(PLACES, row)
+        ]
         for name, row in zip(LAWS, times)
     ]
     switches = {d: float(mode_switch(2, d)) for d in (2, 3)}
-    tied = [[_rate(SelfAttention(beta), k, d, 1.0, points[d]) for k in (2, 3)] for d, beta in switches.items()]
+    tied = [
+        [_rate(SelfAttention(beta), k, d, 1.0, points[d]) for k in (2, 3)]
+        for d, beta in switches.items()
+    ]
     return xr.Dataset(
         {
             "rate": (("law", "place", "k"), rates),
             "time": (("law", "place"), times),
-            "tied": (("switch", "pair"), tied, {"long_name": "rates of degrees 2 and 3 where they should be equal"}),
+            "tied": (
+                ("switch", "pair"),
+                tied,
+                {"long_name": "rates of degrees 2 and 3 where they should be equal"},
+            ),
         },
         coords={
             "law": list(LAWS),
@@ -50,7 +64,12 @@ def compute(scale: Scale) -> xr.Dataset:
             "switch_d": ("switch", list(switches)),
             "switch_beta": ("switch", list(switches.values())),
         },
-        attrs={"setting": f"d = 2 and 3 at beta = 4, d = 8 at beta = 9; k = 1 to 4; kappa = {KAPPA:g} for noise"},
+        attrs={
+            "setting": (
+                f"d = 2 and 3 at beta = 4, d = 8 at beta = 9; k = 1 to 4; kappa = {KAPPA:g} for"
+                " noise"
+            )
+        },
     )
 
 
@@ -70,7 +89,9 @@ def _rate(law: Dynamics, k: int, d: int, t: float, points: int) -> float:
 
 def _expected(law: str, d: int, beta: float) -> np.ndarray:
     """The rates of the linear theory for each degree."""
-    return growth_rate(DEGREES, beta, d, law.split()[0], KAPPA if law == "USA with noise" else np.inf)
+    return growth_rate(
+        DEGREES, beta, d, law.split()[0], KAPPA if law == "USA with noise" else np.inf
+    )
 
 
 def draw(data: xr.Dataset):
@@ -79,12 +100,19 @@ def draw(data: xr.Dataset):
         row, place = divmod(number, len(data.place))
         with look(ax) as theme:
             ax.axhline(0, color=theme.faint, linewidth=0.8, zorder=0)
-            for colour, mark, law in list(zip(theme.palette, "os^D", ("SA", "Sinkhorn", "USA", "USA with noise")))[2 * row :][
-                :2
-            ]:
+            for colour, mark, law in list(
+                zip(theme.palette, "os^D", ("SA", "Sinkhorn", "USA", "USA with noise"))
+            )[2 * row :][:2]:
                 theory = _expected(law, int(data.d[place]), float(data.beta[place]))
                 ax.plot(data.k, theory, color=colour, linewidth=1)
-                ax.plot(data.k, data.rate.sel(law=law).isel(place=place), mark, color=colour, markersize=5, label=law)
+                ax.plot(
+                    data.k,
+                    data.rate.sel(law=law).isel(place=place),
+                    mark,
+                    color=colour,
+                    markersize=5,
+                    label=law,
+                )
             ax.set_xticks(data.k.values)
             if row:
                 ax.set_xlabel("degree $k$")
@@ -112,7 +140,11 @@ def _growth_claim(data: xr.Dataset, law: str) -> Claim:
         "Sinkhorn": "k(k+d−2) r_k/(β(1 + r_k)), r_k = λ_k/λ_0",
         "USA with noise": f"k(k+d−2) (λ_k/β − 1/κ), κ = {KAPPA:g}",
     }[law]
-    long = {"SA": "self-attention (SA)", "USA": "unnormalised self-attention (USA)", "Sinkhorn": "Sinkhorn attention"}
+    long = {
+        "SA": "self-attention (SA)",
+        "USA": "unnormalised self-attention (USA)",
+        "Sinkhorn": "Sinkhorn attention",
+    }
     source = {
         "SA": "derived; cf. arXiv 2410.23228",
         "Sinkhorn": "derived; cf. arXiv 2110.11773",
@@ -120,12 +152,14 @@ def _growth_claim(data: xr.Dataset, law: str) -> Claim:
     }.get(law, SOURCE)
     return Claim(
         law.lower().replace(" ", "-"),
-        f"{long.get(law, law)}: a ripple of degree k of the uniform measure grows at the rate {formula} (k = 1 to 4; "
-        "d = 2 and 3 at β = 4, d = 8 at β = 9): greatest relative error of the growth factor",
+        f"{long.get(law, law)}: a ripple of degree k of the uniform measure grows at the rate"
+        f" {formula} (k = 1 to 4; d = 2 and 3 at β = 4, d = 8 at β = 9): greatest relative error of"
+        " the growth factor",
         source,
         float(abs(off).max()),
         at_most(1e-7),
-        note="while the fastest grows e-fold; " + f"rates from {rates.min():.4g} to {rates.max():.4g}".replace("-", "−"),
+        note="while the fastest grows e-fold; "
+        + f"rates from {rates.min():.4g} to {rates.max():.4g}".replace("-", "−"),
     )
 
 
@@ -133,11 +167,17 @@ def _switch_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"switch-{int(d)}",
-            f"at β = {float(beta):.10g} (d = {int(d)}, SA) ripples of degrees 2 and 3 grow equally fast: difference of rates",
+            f"at β = {float(beta):.10g} (d = {int(d)}, SA) ripples of degrees 2 and 3 grow equally"
+            " fast: difference of rates",
             "derived; cf. arXiv 2410.23228",
             float(two - three),
             near(0, 1e-7),
-            note=f"both grow at {float(two):.8f}; the fastest degree is 2 just below this β, 3 just above",
+            note=(
+                f"both grow at {float(two):.8f}; the fastest degree is 2 just below this β, 3 just"
+                " above"
+            ),
         )
-        for d, beta, (two, three) in zip(data.switch_d.values, data.switch_beta.values, data.tied.values)
+        for d, beta, (two, three) in zip(
+            data.switch_d.values, data.switch_beta.values, data.tied.values
+        )
     ]

@@ -1,12 +1,13 @@
 """Noise: where the uniform measure gives way, and whether order comes slowly or with a jump.
 
-USA with noise of strength 2/kappa. (1) The growth rate of a ripple of degree 1 (circle, S^2) at two kappas about
-kappa_c = beta / lambda_1 gives kappa_c as the zero of a line in 1/kappa. (2) The branch of ordered states that leaves the
-uniform one at kappa_c is followed by Newton's method on the right-hand side of the continuity equation, with the order
-parameter m_1 given and kappa unknown. Its bend at m_1 -> 0 (two small m_1, extrapolated) changes sign at beta_*: up to it the
-transition is continuous, beyond it the branch bends back and the order jumps. (3) Long runs of the continuity equation on the
-circle at beta = 1 and 4 end in states that are compared with the fixed point of rho ~ exp((2 kappa / beta) sum_k I_k m_k cos
-k theta), found by iteration from a Dirac.
+USA with noise of strength 2/kappa. (1) The growth rate of a ripple of degree 1 (circle, S^2) at two
+kappas about kappa_c = beta / lambda_1 gives kappa_c as the zero of a line in 1/kappa. (2) The
+branch of ordered states that leaves the uniform one at kappa_c is followed by Newton's method on
+the right-hand side of the continuity equation, with the order parameter m_1 given and kappa
+unknown. Its bend at m_1 -> 0 (two small m_1, extrapolated) changes sign at beta_*: up to it the
+transition is continuous, beyond it the branch bends back and the order jumps. (3) Long runs of the
+continuity equation on the circle at beta = 1 and 4 end in states that are compared with the fixed
+point of rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta), found by iteration from a Dirac.
 """
 
 from __future__ import annotations
@@ -35,12 +36,24 @@ POINTS = {2: 96, 3: 48}  # nodes, by d
 BETAS = (1.0, 4.0)  # below and above the tricritical one, on the circle and on S^2
 SMALL = (0.02, 0.04)  # order parameters at which the branch is seen to bend
 # beta, kappa / kappa_c, concentration of the start (0: a ripple of size 1e-3)
-RUNS = ((1.0, 0.95, 2.0), (1.0, 1.05, 0.0), (1.0, 1.3, 2.0), (4.0, 0.95, 0.0), (4.0, 0.95, 5.0), (4.0, 1.02, 0.0))
+RUNS = (
+    (1.0, 0.95, 2.0),
+    (1.0, 1.05, 0.0),
+    (1.0, 1.3, 2.0),
+    (4.0, 0.95, 0.0),
+    (4.0, 0.95, 5.0),
+    (4.0, 1.02, 0.0),
+)
 
 
 def compute(scale: Scale) -> xr.DataTree:
     steps = scale.pick(quick=24, paper=96)
-    parts = {"threshold": _threshold(), "bend": _bend(), "branches": _branches(steps), "runs": _runs()}
+    parts = {
+        "threshold": _threshold(),
+        "bend": _bend(),
+        "branches": _branches(steps),
+        "runs": _runs(),
+    }
     setting = "USA with noise, circle and S^2; beta = 1 and 4, kappa / kappa_c from 0.95 to 1.3"
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
@@ -48,27 +61,42 @@ def compute(scale: Scale) -> xr.DataTree:
 def _threshold() -> xr.Dataset:
     """Rates of degree 1 a little below and above kappa_c, (d, beta, side)."""
     sides = np.array([0.98, 1.02])
-    rates = [[[_rate(d, beta, side * critical_noise(beta, d)) for side in sides] for beta in BETAS] for d in (2, 3)]
+    rates = [
+        [[_rate(d, beta, side * critical_noise(beta, d)) for side in sides] for beta in BETAS]
+        for d in (2, 3)
+    ]
     return xr.Dataset(
         {
             "rate": (("d", "beta", "side"), rates),
-            "kappa": (("d", "beta", "side"), [[sides * critical_noise(beta, d) for beta in BETAS] for d in (2, 3)]),
+            "kappa": (
+                ("d", "beta", "side"),
+                [[sides * critical_noise(beta, d) for beta in BETAS] for d in (2, 3)],
+            ),
         },
         coords={"d": [2, 3], "beta": list(BETAS), "side": sides},
     )
 
 
 def _rate(d: int, beta: float, kappa: float) -> float:
-    law, mode = Noisy(Unnormalised(beta), kappa=kappa), Ripple(k=1, amplitude=1.0).relative(grid(d, POINTS[d])) - 1
+    law, mode = (
+        Noisy(Unnormalised(beta), kappa=kappa),
+        Ripple(k=1, amplitude=1.0).relative(grid(d, POINTS[d])) - 1,
+    )
     t = 1 / growth_rate(1, beta, d, "USA")
-    runs = [evolve(law, Ripple(k=1, amplitude=size), t=t, frames=2, d=d, points=POINTS[d]) for size in (1e-5, -1e-5)]
+    runs = [
+        evolve(law, Ripple(k=1, amplitude=size), t=t, frames=2, d=d, points=POINTS[d])
+        for size in (1e-5, -1e-5)
+    ]
     up, down = (run.density.values @ (run.weight.values * mode) for run in runs)
     return float(np.log((up[-1] - down[-1]) / (up[0] - down[0])) / t)
 
 
 @eqx.filter_jit
 def _newton(table, index, beta, a, kappa):
-    """One step for the state with the first mode as given; index: the modes that are even about the axis."""
+    """One step for the state with the first mode as given.
+
+    Index: the modes that are even about the axis.
+    """
 
     def change(z):
         law = Noisy(Unnormalised(beta), kappa=z[0])
@@ -80,7 +108,9 @@ def _newton(table, index, beta, a, kappa):
 
 
 class Branch:
-    """Stationary states of given order parameter, by Newton's method on the solver's right-hand side."""
+    """Stationary states of given order parameter, by Newton's method on the solver's right-hand
+    side.
+    """
 
     def __init__(self, d: int) -> None:
         self.space = grid(d, POINTS[d])
@@ -88,13 +118,20 @@ class Branch:
         with precision("float64"):
             self.table = tables(Noisy(Unnormalised(4.0)), self.space)
 
-    def kappa(self, beta: float, m1: float, a: np.ndarray | None = None, kappa: float | None = None):
-        """(kappa, modes) of the state with order parameter m1, from a guess: next to the uniform measure unless given."""
+    def kappa(
+        self, beta: float, m1: float, a: np.ndarray | None = None, kappa: float | None = None
+    ):
+        """(kappa, modes) of the state with order parameter m1, from a guess: next to the uniform
+        measure unless given.
+        """
         d = self.space.d
         a = np.eye(len(self.space.degree))[0] if a is None else a.copy()
         a[1] = m1 * np.sqrt(d)  # the first orthonormal function is sqrt(d) cos(angle)
         with precision("float64"):
-            a, kappa = jnp.asarray(a), jnp.asarray(float(critical_noise(beta, d)) if kappa is None else kappa)
+            a, kappa = (
+                jnp.asarray(a),
+                jnp.asarray(float(critical_noise(beta, d)) if kappa is None else kappa),
+            )
             for _ in range(30):
                 a, new = _newton(self.table, self.index, jnp.asarray(beta), a, kappa)
                 done, kappa = abs(float(new - kappa)) < 1e-14 * float(new), new
@@ -121,7 +158,8 @@ def _bend(near_by: float = 0.3) -> xr.Dataset:
         rows.append((zero, *map(bend, BETAS)))
     table = np.array(rows)
     return xr.Dataset(
-        {"zero": ("d", table[:, 0]), "bend": (("d", "beta"), table[:, 1:])}, coords={"d": [2, 3], "beta": list(BETAS)}
+        {"zero": ("d", table[:, 0]), "bend": (("d", "beta"), table[:, 1:])},
+        coords={"d": [2, 3], "beta": list(BETAS)},
     )
 
 
@@ -145,15 +183,35 @@ def _runs() -> xr.Dataset:
         kappa = float(share * critical_noise(beta, 2))
         first = VonMises(start) if start else Ripple(k=1, amplitude=1e-3)
         t = 60 / growth_rate(1, beta, 2, "USA") / (0.1 if abs(share - 1) < 0.1 else 1)
-        run = evolve(Noisy(Unnormalised(beta), kappa=kappa), first, t=t, frames=41, points=POINTS[2], rtol=1e-8, atol=1e-11)
+        run = evolve(
+            Noisy(Unnormalised(beta), kappa=kappa),
+            first,
+            t=t,
+            frames=41,
+            points=POINTS[2],
+            rtol=1e-8,
+            atol=1e-11,
+        )
         rho, weight = run.density.values[-1], run.weight.values
         again = _state(beta, kappa, _moments(rho, run.theta.values), run.theta.values)
         fixed = _fixed_point(beta, kappa, run.theta.values)
         falls = float(-run.free_energy.diff("time").min())
-        rows.append((float(run.order_parameter[-1]), abs(rho - again).max(), fixed, falls, abs(float(rho @ weight) - 1)))
+        rows.append(
+            (
+                float(run.order_parameter[-1]),
+                abs(rho - again).max(),
+                fixed,
+                falls,
+                abs(float(rho @ weight) - 1),
+            )
+        )
     names = ("order", "off", "fixed", "falls", "mass")
-    coords = {name: ("run", list(column)) for name, column in zip(("beta", "share", "start"), zip(*RUNS))}
-    return xr.Dataset({name: ("run", list(column)) for name, column in zip(names, zip(*rows))}, coords)
+    coords = {
+        name: ("run", list(column)) for name, column in zip(("beta", "share", "start"), zip(*RUNS))
+    }
+    return xr.Dataset(
+        {name: ("run", list(column)) for name, column in zip(names, zip(*rows))}, coords
+    )
 
 
 def _moments(rho: np.ndarray, theta: np.ndarray) -> np.ndarray:
@@ -169,7 +227,9 @@ def _state(beta: float, kappa: float, m: np.ndarray, theta: np.ndarray) -> np.nd
 
 
 def _fixed_point(beta: float, kappa: float, theta: np.ndarray) -> float:
-    """The order parameter of the state that the iteration m -> moments(state(m)) finds from a Dirac."""
+    """The order parameter of the state that the iteration m -> moments(state(m)) finds from a
+    Dirac.
+    """
     m = np.ones(20)
     for _ in range(20_000):
         new = _moments(_state(beta, kappa, m, theta), theta)
@@ -182,14 +242,23 @@ def _fixed_point(beta: float, kappa: float, theta: np.ndarray) -> float:
 def draw(data: xr.DataTree):
     branches, runs = data["branches"].to_dataset(), data["runs"].to_dataset()
     figure, axes = panels(1, 2, size=(3.6, 2.8))
-    words = {1.0: r"$\beta=1<\beta_*$: order grows from zero", 4.0: r"$\beta=4>\beta_*$: order jumps"}
+    words = {
+        1.0: r"$\beta=1<\beta_*$: order grows from zero",
+        4.0: r"$\beta=4>\beta_*$: order jumps",
+    }
     for ax, beta, right in zip(axes, branches.beta.values, (1.45, 1.15)):
         kappa, m1 = branches.kappa.sel(beta=beta).values, branches.m1.values
         fold = int(kappa.argmin())
         with look(ax) as theme:
             ax.plot(kappa[fold:], m1[fold:], color=theme.palette[0], label="ordered, stable")
             if fold:
-                ax.plot(kappa[: fold + 1], m1[: fold + 1], "--", color=theme.palette[0], label="ordered, unstable")
+                ax.plot(
+                    kappa[: fold + 1],
+                    m1[: fold + 1],
+                    "--",
+                    color=theme.palette[0],
+                    label="ordered, unstable",
+                )
             ax.plot([0.9, 1], [0, 0], color=theme.palette[2], label="uniform, stable")
             ax.plot([1, right], [0, 0], "--", color=theme.palette[2], label="uniform, unstable")
             these = runs.isel(run=np.flatnonzero(runs.beta.values == beta))
@@ -204,29 +273,42 @@ def draw(data: xr.DataTree):
                 clip_on=False,
                 label="long runs",
             )
-            ax.set(xlim=(0.9, right), ylim=(-0.02, 0.92), xlabel=r"$\kappa/\kappa_c$", ylabel=r"order parameter $m_1$")
+            ax.set(
+                xlim=(0.9, right),
+                ylim=(-0.02, 0.92),
+                xlabel=r"$\kappa/\kappa_c$",
+                ylabel=r"order parameter $m_1$",
+            )
             ax.set_title(words[float(beta)])
             ax.legend(loc="center right", fontsize="small")
     return figure
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
-    return [*_threshold_claims(data["threshold"].to_dataset()), *_bend_claims(data["bend"].to_dataset()), *_run_claims(data)]
+    return [
+        *_threshold_claims(data["threshold"].to_dataset()),
+        *_bend_claims(data["bend"].to_dataset()),
+        *_run_claims(data),
+    ]
 
 
 def _threshold_claims(found: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"threshold-{d}-{beta:g}",
-            f"unnormalised self-attention (USA) with noise, {'circle' if d == 2 else 'S²'}, β = {beta:g}: the uniform measure "
-            f"is linearly unstable exactly for κ > κ_c = β/λ_1 = {float(critical_noise(beta, d)):.10f} (zero of the growth "
-            "rate of degree 1)",
-            SOURCE, _zero(found.sel(d=d, beta=beta)), near_relative(critical_noise(beta, d), 1e-7),
-            note="rates {} at 0.98 κ_c and {} at 1.02 κ_c".format(*map(_signed, found.rate.sel(d=d, beta=beta).values)),
+            f"unnormalised self-attention (USA) with noise, {'circle' if d == 2 else 'S²'}, β ="
+            f" {beta:g}: the uniform measure is linearly unstable exactly for κ > κ_c = β/λ_1 ="
+            f" {float(critical_noise(beta, d)):.10f} (zero of the growth rate of degree 1)",
+            SOURCE,
+            _zero(found.sel(d=d, beta=beta)),
+            near_relative(critical_noise(beta, d), 1e-7),
+            note="rates {} at 0.98 κ_c and {} at 1.02 κ_c".format(
+                *map(_signed, found.rate.sel(d=d, beta=beta).values)
+            ),
         )
         for d in (2, 3)
         for beta in BETAS
-    ]  # fmt: skip
+    ]
 
 
 def _signed(rate: float) -> str:
@@ -246,20 +328,25 @@ def _bend_claims(bend: xr.Dataset) -> list[Claim]:
         found.append(
             Claim(
                 f"tricritical-{d}",
-                f"{place}: the branch of ordered states leaves the uniform one forwards for β < β_*, backwards for β > β_*, "
-                f"I_{{d/2+1}}(β_*)/I_{{d/2}}(β_*) = 1/d, β_* = {float(tricritical_beta(d)):.6f} (zero of its bend)",
-                SOURCE, float(bend.zero.sel(d=d)), near(tricritical_beta(d), 2e-6),
+                f"{place}: the branch of ordered states leaves the uniform one forwards for β <"
+                " β_*, backwards for β > β_*, I_{d/2+1}(β_*)/I_{d/2}(β_*) = 1/d, β_* ="
+                f" {float(tricritical_beta(d)):.6f} (zero of its bend)",
+                SOURCE,
+                float(bend.zero.sel(d=d)),
+                near(tricritical_beta(d), 2e-6),
             )
-        )  # fmt: skip
+        )
         found += [
             Claim(
                 f"bend-{d}-{beta:g}",
-                f"{place}, β = {beta:g}: (κ_c/κ − 1)/m_1² → (d/(d+2)) ((d−1) r/(1−r) − 1), r = λ_2/λ_1, as m_1 → 0",
-                "derived; cf. arXiv 2412.14813, 2510.20094", float(bend.bend.sel(d=d, beta=beta)),
+                f"{place}, β = {beta:g}: (κ_c/κ − 1)/m_1² → (d/(d+2)) ((d−1) r/(1−r) − 1), r ="
+                " λ_2/λ_1, as m_1 → 0",
+                "derived; cf. arXiv 2412.14813, 2510.20094",
+                float(bend.bend.sel(d=d, beta=beta)),
                 near_relative(_expected_bend(beta, d), 2e-5),
             )
             for beta in BETAS
-        ]  # fmt: skip
+        ]
     return found
 
 
@@ -277,43 +364,61 @@ def _run_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "stationary",
-            "long runs end in ρ ∝ exp((2κ/β) Σ_k I_k m_k cos kθ), m_k = ∫cos kθ dρ (circle, β = 1 and 4; greatest difference)",
-            SOURCE, float(runs.off.max()), at_most(1e-8),
+            "long runs end in ρ ∝ exp((2κ/β) Σ_k I_k m_k cos kθ), m_k = ∫cos kθ dρ (circle, β = 1"
+            " and 4; greatest difference)",
+            SOURCE,
+            float(runs.off.max()),
+            at_most(1e-8),
         ),
         Claim(
             "fixed-point",
-            "where runs end ordered, their order parameter is that of the fixed point found from a Dirac (greatest difference)",
-            SOURCE, float(max(abs(order[key].order - order[key].fixed) for key in ordered)), at_most(1e-8),
+            "where runs end ordered, their order parameter is that of the fixed point found from a"
+            " Dirac (greatest difference)",
+            SOURCE,
+            float(max(abs(order[key].order - order[key].fixed) for key in ordered)),
+            at_most(1e-8),
         ),
         Claim(
             "disordered",
-            "below κ_c at β = 1 (0.95 κ_c) even a concentrated start becomes uniform, as does a small ripple at β = 4: order "
-            "parameter at the end",
-            SOURCE, float(max(order[1.0, 0.95, 2.0].order, order[4.0, 0.95, 0.0].order)), at_most(1e-9),
+            "below κ_c at β = 1 (0.95 κ_c) even a concentrated start becomes uniform, as does a"
+            " small ripple at β = 4: order parameter at the end",
+            SOURCE,
+            float(max(order[1.0, 0.95, 2.0].order, order[4.0, 0.95, 0.0].order)),
+            at_most(1e-9),
         ),
         Claim(
             "two-states",
-            "β = 4 at 0.95 κ_c, where a small ripple dies out: from a concentrated start the order parameter ends on the far "
-            "branch",
-            SOURCE, float(order[4.0, 0.95, 5.0].order), near(np.interp(0.95, *_far(branches)), 2e-3),
+            "β = 4 at 0.95 κ_c, where a small ripple dies out: from a concentrated start the order"
+            " parameter ends on the far branch",
+            SOURCE,
+            float(order[4.0, 0.95, 5.0].order),
+            near(np.interp(0.95, *_far(branches)), 2e-3),
             note=f"the ordered branch reaches back to {fold:.4f} κ_c",
         ),
         Claim(
             "continuous",
             "β = 1 at 1.05 κ_c: the order parameter is √((κ_c/κ − 1)/bend) up to the next order",
-            SOURCE, float(grown.order), near_relative(np.sqrt((1 / 1.05 - 1) / _expected_bend(1.0, 2)), 0.05),
+            SOURCE,
+            float(grown.order),
+            near_relative(np.sqrt((1 / 1.05 - 1) / _expected_bend(1.0, 2)), 0.05),
         ),
         Claim(
             "jump",
-            "β = 4 at 1.02 κ_c: from a ripple of size 10⁻³ the order parameter jumps to the far branch",
-            SOURCE, float(jumped.order), near(np.interp(1.02, *_far(branches)), 2e-3),
+            "β = 4 at 1.02 κ_c: from a ripple of size 10⁻³ the order parameter jumps to the far"
+            " branch",
+            SOURCE,
+            float(jumped.order),
+            near(np.interp(1.02, *_far(branches)), 2e-3),
         ),
         Claim(
             "free-energy",
-            "the free energy E − (1/κ)∫ρ log ρ never falls along these runs (greatest fall between frames)",
-            SOURCE, float(runs.falls.max()), at_most(1e-10),
+            "the free energy E − (1/κ)∫ρ log ρ never falls along these runs (greatest fall between"
+            " frames)",
+            SOURCE,
+            float(runs.falls.max()),
+            at_most(1e-10),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _far(branches: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:

@@ -12,13 +12,20 @@ def front_in_time(part: xr.Dataset, level: float = 0.5) -> np.ndarray:
 
     def crossing(p: np.ndarray) -> float:
         k = int(np.argmax(p >= level))
-        return np.nan if k == 0 else time[k - 1] + (level - p[k - 1]) / (p[k] - p[k - 1]) * (time[k] - time[k - 1])
+        return (
+            np.nan
+            if k == 0
+            else time[k - 1] + (level - p[k - 1]) / (p[k] - p[k - 1]) * (time[k] - time[k - 1])
+        )
 
     return np.array([crossing(p) for p in part.pair_density.values])
 
 
 def front_in_beta(part: xr.Dataset, level: float = 0.5) -> tuple[float, float]:
-    """(beta at which the pair density at one time first falls below a level, its standard error); nan where it does not."""
+    """(beta at which the pair density at one time first falls below a level, its standard error).
+
+    Nan where it does not.
+    """
     beta, p, error = part.beta.values, part.pair_density.values, part.pair_density_error.values
     k = int(np.argmax(p < level))
     if k == 0:

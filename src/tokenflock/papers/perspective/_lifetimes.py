@@ -19,9 +19,11 @@ def lifetime(k: int, beta: float) -> float:
 
 
 def growth_rate(k: int, beta: float, solver: Solver | None = None) -> float:
-    """The rate at which the fastest mode grows: corners are nudged along it, and the slope of the logarithm is taken.
+    """The rate at which the fastest mode grows: corners are nudged along it, and the slope of the
+    logarithm is taken.
 
-    One token stands for each cluster. Unless a solver is given, the flow is followed by RK4 with a hundred steps in a lifetime.
+    One token stands for each cluster. Unless a solver is given, the flow is followed by RK4 with a
+    hundred steps in a lifetime.
     """
     solver = solver or RK4(h=lifetime(k, beta) / 100)
     j = np.arange(k)

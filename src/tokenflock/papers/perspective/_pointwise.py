@@ -1,4 +1,6 @@
-"""The library's fields and energies at given configurations, with their derivatives: float64 and NumPy in, NumPy out."""
+"""The library's fields and energies at given configurations, with their derivatives: float64 and
+NumPy in, NumPy out.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def velocity(law: Dynamics, x: np.ndarray, w: np.ndarray | None = None) -> np.nd
 def velocity_jacobian(law: Dynamics, x: np.ndarray) -> np.ndarray:
     """Derivative of the velocity along tangent directions, (n d, n d); zero along the normals.
 
-    For USA with equal weights, at rest, it is symmetric: n times the Hessian of the energy on the product of spheres.
+    For USA with equal weights, at rest, it is symmetric: n times the Hessian of the energy on the
+    product of spheres.
     """
     n, d = np.shape(x)
     blocks = _call(_velocity_jacobian, law, x, equal(x))
@@ -58,7 +61,9 @@ def energy_by_weight(x: np.ndarray, beta: float, w: np.ndarray) -> np.ndarray:
 
 
 def energy_hessian(place: Callable, at: np.ndarray, beta: float, *fixed: np.ndarray) -> np.ndarray:
-    """Second derivatives of E_beta for equal weights, with respect to parameters that `place(at, *fixed)` turns into tokens."""
+    """Second derivatives of E_beta for equal weights, with respect to parameters that `place(at,
+    *fixed)` turns into tokens.
+    """
     return _call(_energy_hessian, Energy(beta=beta), place, at, *fixed)
 
 

@@ -1,9 +1,11 @@
 """The first steps of the BBGKY hierarchy on the circle.
 
-Four tokens, uniform and independent on the circle, USA at beta = 1.5. At t = 0 the speeds of E cos k(theta_2 - theta_1) are
-means of smooth functions over all angles: the trapezoidal rule with 32 angles for each of the other tokens (32768 systems
-through the velocity of the law) is exact to rounding, and these Fourier modes are compared with g_beta(x)/(pi n). Then many
-systems from random angles are followed by RK4 (h = 0.02): the law of one token must stay uniform, that of a pair must not.
+Four tokens, uniform and independent on the circle, USA at beta = 1.5. At t = 0 the speeds of E cos
+k(theta_2 - theta_1) are means of smooth functions over all angles: the trapezoidal rule with 32
+angles for each of the other tokens (32768 systems through the velocity of the law) is exact to
+rounding, and these Fourier modes are compared with g_beta(x)/(pi n). Then many systems from random
+angles are followed by RK4 (h = 0.02): the law of one token must stay uniform, that of a pair must
+not.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ EQUAL = np.full(N, 1 / N)
 def compute(scale: Scale) -> xr.Dataset:
     count = scale.pick(quick=40_000, paper=400_000)
     with precision("float64"):
-        speeds, frames = _mode_speeds(), _flow(np.random.default_rng(8).uniform(-np.pi, np.pi, (count, N)))
+        speeds, frames = (
+            _mode_speeds(),
+            _flow(np.random.default_rng(8).uniform(-np.pi, np.pi, (count, N))),
+        )
     edges = np.linspace(-np.pi, np.pi, BINS + 1)
     cosine = np.cos(frames[:, :, 1] - frames[:, :, 0])
     slope = (-3 * cosine[0] + 4 * cosine[1] - cosine[2]) / (2 * H)  # of second order, at t = 0
@@ -45,7 +50,12 @@ def compute(scale: Scale) -> xr.Dataset:
             "slope_error": slope.std(ddof=1) / np.sqrt(count),
         },
         coords={"mode": MODES, "bin": (edges[1:] + edges[:-1]) / 2},
-        attrs={"setting": f"n = 4, beta = 1.5, USA; 32768 systems of a grid at t = 0; {count} random systems up to t = 1"},
+        attrs={
+            "setting": (
+                f"n = 4, beta = 1.5, USA; 32768 systems of a grid at t = 0; {count} random systems"
+                " up to t = 1"
+            )
+        },
     )
 
 
@@ -58,7 +68,9 @@ def _wrapped(angle: np.ndarray) -> np.ndarray:
 
 
 def _mode_speeds() -> np.ndarray:
-    """d/dt E cos k(theta_2 - theta_1) at t = 0 for each mode k, by the trapezoidal rule (theta_1 = 0 by symmetry)."""
+    """d/dt E cos k(theta_2 - theta_1) at t = 0 for each mode k, by the trapezoidal rule (theta_1 =
+    0 by symmetry).
+    """
     grid = 2 * np.pi * np.arange(32) / 32
     others = np.stack(np.meshgrid(grid, grid, grid, indexing="ij"), axis=-1).reshape(-1, 3)
     theta = np.concatenate([np.zeros((len(others), 1)), others], axis=1)
@@ -90,9 +102,26 @@ def draw(data: xr.Dataset):
     with look(left) as theme:
         found = (data.speed.values[:, None] * np.cos(np.outer(MODES, x[::16]))).sum(0) / np.pi
         left.axhline(0, color=theme.faint, linewidth=0.8)
-        left.plot(x, initial_pair_density_speed(x, N, BETA), color=theme.soft, linewidth=1, label=r"$g_\beta(x)/(\pi n)$")
-        left.plot(x[::16], found, "o", color=theme.palette[0], markersize=3.5, label="measured, 8 Fourier modes")
-        left.set(xlabel=r"$x=\theta_2-\theta_1$ (rad)", ylabel=r"$\partial_t\psi(0,x)$", ylim=(-0.16, 0.58))
+        left.plot(
+            x,
+            initial_pair_density_speed(x, N, BETA),
+            color=theme.soft,
+            linewidth=1,
+            label=r"$g_\beta(x)/(\pi n)$",
+        )
+        left.plot(
+            x[::16],
+            found,
+            "o",
+            color=theme.palette[0],
+            markersize=3.5,
+            label="measured, 8 Fourier modes",
+        )
+        left.set(
+            xlabel=r"$x=\theta_2-\theta_1$ (rad)",
+            ylabel=r"$\partial_t\psi(0,x)$",
+            ylim=(-0.16, 0.58),
+        )
         left.legend(loc="upper right", fontsize=7.5)
         left.set_title(r"First motion of the pair law, $n=4$, $\beta=1.5$")
     with look(right) as theme:
@@ -104,7 +133,9 @@ def draw(data: xr.Dataset):
             density = data[name] / data[name].sum() / width
             right.step(data.bin, density, where="mid", color=colour, linestyle=dash, label=label)
         right.axhline(1 / (2 * np.pi), color=theme.faint, linewidth=0.8, zorder=0)
-        right.set(xlabel=r"$\theta_2-\theta_1$, or $\theta_1$ (rad)", ylabel="density", ylim=(0, None))
+        right.set(
+            xlabel=r"$\theta_2-\theta_1$, or $\theta_1$ (rad)", ylabel="density", ylim=(0, None)
+        )
         right.legend(loc="upper right")
         right.set_title(r"Laws at $t=1$")
     return figure
@@ -113,11 +144,14 @@ def draw(data: xr.Dataset):
 def claims(data: xr.Dataset) -> list[Claim]:
     exact = float(initial_correlation_speed(N, BETA))
     x = 2 * np.pi * np.arange(256) / 256
-    modes = (initial_pair_density_speed(x, N, BETA) * np.cos(np.outer(MODES, x))).mean(-1) * 2 * np.pi
+    modes = (
+        (initial_pair_density_speed(x, N, BETA) * np.cos(np.outer(MODES, x))).mean(-1) * 2 * np.pi
+    )
     return [
         Claim(
             "correlation",
-            "n = 4 uniform tokens on the circle, USA at β = 1.5: d/dt E cos(θ₂ − θ₁) at t = 0 is 2 I₁(β)/(βn)",
+            "n = 4 uniform tokens on the circle, USA at β = 1.5: d/dt E cos(θ₂ − θ₁) at t = 0 is 2"
+            " I₁(β)/(βn)",
             "Section 8",
             float(data.speed.sel(mode=1)),
             near(exact, 1e-12),
@@ -125,7 +159,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "pair-law",
-            "∂_t ψ(0, x) = g_β(x)/(πn), ψ being the law of θ₂ − θ₁ (greatest difference of the first 8 Fourier modes)",
+            "∂_t ψ(0, x) = g_β(x)/(πn), ψ being the law of θ₂ − θ₁ (greatest difference of the"
+            " first 8 Fourier modes)",
             "Section 8",
             float(np.abs(data.speed.values - modes).max()),
             between(0, 1e-12),
@@ -160,7 +195,8 @@ def _law_claims(data: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "pair-law-moves",
-            "the law of a pair does not (χ² of the histogram of θ₂ − θ₁ at t = 1, against 39 for the uniform law)",
+            "the law of a pair does not (χ² of the histogram of θ₂ − θ₁ at t = 1, against 39 for"
+            " the uniform law)",
             "Section 8",
             chi["pair"],
             at_least(0.05 * count),

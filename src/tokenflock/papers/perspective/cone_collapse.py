@@ -1,12 +1,13 @@
 """Cone collapse: tokens in a hemisphere meet exponentially fast.
 
-16 uniform tokens in d = 16 dimensions lie in an open hemisphere almost surely. They are followed by RK4 (h = 0.01) under SA
-and USA at beta = 1, and through Transformer layers of h = 0.1; the rate of collapse is the slope of log(1 - min cosine) where
-1 - min cosine lies in [1e-10, 1e-5]. For 32 directions w with <x_i(0), w> > 0 for all i we ask whether min_i <x_i(t), w> ever
-falls, and by nonnegative least squares whether the limit x* lies in the convex cone of the tokens at every time. The
-differential inequality of the proof is tested with the velocities of the law, also where the pull is weak: on two tokens 60
-degrees to either side of x* at beta = 6. At last, random Q and K (Gaussian, scaled by 1/sqrt d) with V = I drive tokens from a
-hemisphere.
+16 uniform tokens in d = 16 dimensions lie in an open hemisphere almost surely. They are followed by
+RK4 (h = 0.01) under SA and USA at beta = 1, and through Transformer layers of h = 0.1; the rate of
+collapse is the slope of log(1 - min cosine) where 1 - min cosine lies in [1e-10, 1e-5]. For 32
+directions w with <x_i(0), w> > 0 for all i we ask whether min_i <x_i(t), w> ever falls, and by
+nonnegative least squares whether the limit x* lies in the convex cone of the tokens at every time.
+The differential inequality of the proof is tested with the velocities of the law, also where the
+pull is weak: on two tokens 60 degrees to either side of x* at beta = 6. At last, random Q and K
+(Gaussian, scaled by 1/sqrt d) with V = I drive tokens from a hemisphere.
 """
 
 from __future__ import annotations
@@ -39,31 +40,45 @@ FINE = RK4(h=0.01)
 
 def compute(scale: Scale) -> xr.DataTree:
     runs = {
-        "SA": simulate(SelfAttention(beta=BETA), Uniform(n=N, d=D), t=24.0, frames=241, solver=FINE),
-        "USA": simulate(Unnormalised(beta=BETA), Uniform(n=N, d=D), t=12.0, frames=241, solver=FINE),
-        "layers": simulate(SelfAttention(beta=BETA), Uniform(n=N, d=D), t=24.0, frames=241, solver=Layer(h=H)),
+        "SA": simulate(
+            SelfAttention(beta=BETA), Uniform(n=N, d=D), t=24.0, frames=241, solver=FINE
+        ),
+        "USA": simulate(
+            Unnormalised(beta=BETA), Uniform(n=N, d=D), t=12.0, frames=241, solver=FINE
+        ),
+        "layers": simulate(
+            SelfAttention(beta=BETA), Uniform(n=N, d=D), t=24.0, frames=241, solver=Layer(h=H)
+        ),
     }
     parts = {name: _collapse(run) for name, run in runs.items()}
     parts["SA"] = parts["SA"].assign(_proof(runs["SA"], SelfAttention(beta=BETA)))
     parts["pair"] = _pair()
     parts["random"] = _random_matrices(scale)
     setting = (
-        f"n = d = 16, beta = 1, uniform; two tokens at beta = 6; {parts['random'].sizes['repeat']} systems with random Q, K"
+        f"n = d = 16, beta = 1, uniform; two tokens at beta = 6; {parts['random'].sizes['repeat']}"
+        " systems with random Q, K"
     )
-    return xr.DataTree(xr.Dataset(attrs={"setting": setting}), {name: xr.DataTree(part) for name, part in parts.items()})
+    return xr.DataTree(
+        xr.Dataset(attrs={"setting": setting}),
+        {name: xr.DataTree(part) for name, part in parts.items()},
+    )
 
 
 def _collapse(run: xr.Dataset) -> xr.Dataset:
     """The widest gap 1 - <x_i, x_j> over time, and the slope of its logarithm."""
     x = run.x.values
-    gaps = ((x[:, :, None] - x[:, None]) ** 2).sum(-1).max(axis=(1, 2)) / 2  # 1 - cosine, without cancellation
+    gaps = ((x[:, :, None] - x[:, None]) ** 2).sum(-1).max(
+        axis=(1, 2)
+    ) / 2  # 1 - cosine, without cancellation
     late = (gaps > 1e-10) & (gaps < 1e-5)
     rate = -np.polyfit(run.time.values[late], np.log(gaps[late]), 1)[0]
     return xr.Dataset({"gap": ("time", gaps), "rate": rate}, coords={"time": run.time.values})
 
 
 def _proof(run: xr.Dataset, law: Dynamics) -> dict:
-    """What the proof of Lemma 6.4 says along a run: margins, the cone, and the inequality for alpha."""
+    """What the proof of Lemma 6.4 says along a run: margins, the cone, and the inequality for
+    alpha.
+    """
     x = run.x.values
     limit = x[-1].mean(axis=0) / np.linalg.norm(x[-1].mean(axis=0))
     away = [np.linalg.norm(frame.T @ nnls(frame.T, limit)[0] - limit) for frame in x]
@@ -78,12 +93,17 @@ def _proof(run: xr.Dataset, law: Dynamics) -> dict:
         "least_step": min(float(one.diff("time").min()) for one in margins),
         "outside": max(away),
         "least_pull": float((speed[wide] / (1 - alpha[wide])).min()),
-        "spread": ("time", np.where(1 - alpha > 1e-10, gaps / np.maximum(1 - alpha, 1e-300), np.nan)),
+        "spread": (
+            "time",
+            np.where(1 - alpha > 1e-10, gaps / np.maximum(1 - alpha, 1e-300), np.nan),
+        ),
     }
 
 
 def _alpha(x: np.ndarray, limit: np.ndarray, law: Dynamics) -> tuple[np.ndarray, np.ndarray]:
-    """alpha(t) = min_i <x_i, x*>, and its speed by the library's velocity of the token that attains it."""
+    """alpha(t) = min_i <x_i, x*>, and its speed by the library's velocity of the token that attains
+    it.
+    """
     n = x.shape[1]
     with precision("float64"):
         v = np.asarray(jax.vmap(lambda one: law.velocity(0.0, one, np.full(n, 1 / n)))(x))
@@ -93,7 +113,9 @@ def _alpha(x: np.ndarray, limit: np.ndarray, law: Dynamics) -> tuple[np.ndarray,
 
 
 def _pair() -> xr.Dataset:
-    """Two tokens 60 degrees to either side of their limit: alpha starts at 1/2, and the pull is weak."""
+    """Two tokens 60 degrees to either side of their limit: alpha starts at 1/2, and the pull is
+    weak.
+    """
     law, angle = SelfAttention(beta=PAIR_BETA), np.pi / 3
     start = Given(np.array([[np.sin(angle), np.cos(angle)], [-np.sin(angle), np.cos(angle)]]))
     run = simulate(law, start, t=1200.0, frames=241, solver=RK4(h=0.1))
@@ -112,14 +134,26 @@ def _pair() -> xr.Dataset:
 
 
 def _random_matrices(scale: Scale) -> xr.Dataset:
-    """Least cosine of systems with random Q and K, V = I, in a hemisphere. Ginibre's G G'/sqrt d over sqrt d is Q^T K."""
+    """Least cosine of systems with random Q and K, V = I, in a hemisphere.
+
+    Ginibre's G G'/sqrt d over sqrt d is Q^T K.
+    """
     n, d, beta = 16, 8, 2.0
     repeats = scale.pick(quick=128, paper=2048)
     found = ensemble(
-        Attention(beta=beta / np.sqrt(d)), Hemisphere(n=n, d=d), t=200.0, frames=21, repeats=repeats, solver=RK4(h=0.4),
-        observe=[MinimumCosine(), ConeMargin()], matrices=RandomMatrices(kernel=Ginibre()), keep=True, settle=False,
-        dtype="float64", progress=scale.progress,
-    )  # fmt: skip
+        Attention(beta=beta / np.sqrt(d)),
+        Hemisphere(n=n, d=d),
+        t=200.0,
+        frames=21,
+        repeats=repeats,
+        solver=RK4(h=0.4),
+        observe=[MinimumCosine(), ConeMargin()],
+        matrices=RandomMatrices(kernel=Ginibre()),
+        keep=True,
+        settle=False,
+        dtype="float64",
+        progress=scale.progress,
+    )
     return found[["minimum_cosine", "cone_margin"]].drop_attrs()
 
 
@@ -134,10 +168,16 @@ def draw(data: xr.DataTree):
         for colour, (name, (dash, label)) in zip(theme.palette, lines.items()):
             part = data[name]
             shown = part.gap.values > 1e-13
-            left.plot(part.time.values[shown], part.gap.values[shown], dash, color=colour, label=label)
+            left.plot(
+                part.time.values[shown], part.gap.values[shown], dash, color=colour, label=label
+            )
         left.axhspan(1e-10, 1e-5, color=theme.faint, alpha=0.3, linewidth=0)
         left.set(
-            yscale="log", ylim=(1e-13, 3), xlim=(0, 18), xlabel=r"time $t$", ylabel=r"$1-\min_{i,j}\langle x_i,x_j\rangle$"
+            yscale="log",
+            ylim=(1e-13, 3),
+            xlim=(0, 18),
+            xlabel=r"time $t$",
+            ylabel=r"$1-\min_{i,j}\langle x_i,x_j\rangle$",
         )
         left.legend(loc="upper right")
         left.set_title(r"Collapse, $n=d=16$, $\beta=1$ (band: where fitted)")
@@ -157,12 +197,21 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
-    return [*_rate_claims(data), *_proof_claims(data["SA"]), *_pair_claims(data["pair"]), *_random_claims(data["random"])]
+    return [
+        *_rate_claims(data),
+        *_proof_claims(data["SA"]),
+        *_pair_claims(data["pair"]),
+        *_random_claims(data["random"]),
+    ]
 
 
 def _rate_claims(data: xr.DataTree) -> list[Claim]:
     facts = {
-        "SA": ("1 − γ decays like e^{−2t} under SA at β = 1", terminal_rate(BETA), "Theorem 6.3; the rate is derived here"),
+        "SA": (
+            "1 − γ decays like e^{−2t} under SA at β = 1",
+            terminal_rate(BETA),
+            "Theorem 6.3; the rate is derived here",
+        ),
         "USA": (
             "1 − γ decays like e^{−2e^β t} under USA at β = 1",
             terminal_rate(BETA, unnormalised=True),
@@ -175,9 +224,13 @@ def _rate_claims(data: xr.DataTree) -> list[Claim]:
         ),
     }
     notes = {
-        "SA": "the rate that the proof gives, 1/(2n e^{2β}), is 0.0042 here: true, and far from sharp",
-        "layers": "one layer divides differences inside a cluster by 1+h, the flow multiplies them by e^{−h}: figures made "
-        "with h = 0.1 run 5 % slow at the end",
+        "SA": (
+            "the rate that the proof gives, 1/(2n e^{2β}), is 0.0042 here: true, and far from sharp"
+        ),
+        "layers": (
+            "one layer divides differences inside a cluster by 1+h, the flow multiplies them by"
+            " e^{−h}: figures made with h = 0.1 run 5 % slow at the end"
+        ),
     }
     return [
         Claim(
@@ -197,8 +250,8 @@ def _proof_claims(part: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "margin",
-            "for 32 directions w with ⟨x_i(0), w⟩ > 0 for all i, the margin min_i ⟨x_i(t), w⟩ never falls (least increment "
-            "between frames; n = d = 16, β = 1, SA)",
+            "for 32 directions w with ⟨x_i(0), w⟩ > 0 for all i, the margin min_i ⟨x_i(t), w⟩ never"
+            " falls (least increment between frames; n = d = 16, β = 1, SA)",
             "Lemma 6.4, proof",
             float(part.least_step),
             at_least(-1e-12),
@@ -206,14 +259,16 @@ def _proof_claims(part: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "cone",
-            "the limit x* lies in the convex cone of the tokens at all times (distance by nonnegative least squares)",
+            "the limit x* lies in the convex cone of the tokens at all times (distance by"
+            " nonnegative least squares)",
             "Lemma 6.4, proof",
             float(part.outside),
             between(0, 1e-9),
         ),
         Claim(
             "inequality",
-            "once α ≥ ½, dα/dt ≥ (1 − α)/(2n e^{2β}) along the run (least value of dα/dt / (1 − α); n = d = 16, β = 1)",
+            "once α ≥ ½, dα/dt ≥ (1 − α)/(2n e^{2β}) along the run (least value of dα/dt / (1 − α);"
+            " n = d = 16, β = 1)",
             "Lemma 6.4, (6.7)",
             float(part.least_pull),
             between(bound, 2.0),
@@ -230,30 +285,40 @@ def _pair_claims(part: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "pair-pull",
-            "two tokens 60° to either side of x* at β = 6 start with dα/dt = (3/2) (1 − α)/(1 + e^{3β/2})",
+            "two tokens 60° to either side of x* at β = 6 start with dα/dt = (3/2) (1 − α)/(1 +"
+            " e^{3β/2})",
             "Lemma 6.4, (6.7) and (6.8)",
             float(part.least_pull),
             near_relative(1.5 * weak / (1 + weak), 1e-9),
-            note=f"above 1/(2n e^{{2β}}) = {1 / (4 * np.exp(2 * PAIR_BETA)):.3g}, below 1/(2n e^β) = {printed:.3g}",
+            note=(
+                f"above 1/(2n e^{{2β}}) = {1 / (4 * np.exp(2 * PAIR_BETA)):.3g}, below 1/(2n e^β) ="
+                f" {printed:.3g}"
+            ),
         ),
         Claim(
             "pair-bound",
-            "for these two tokens 1 − α(t) ≤ (1 − α(0)) exp(−t/(2n e^{2β})) (greatest ratio of the two sides)",
+            "for these two tokens 1 − α(t) ≤ (1 − α(0)) exp(−t/(2n e^{2β})) (greatest ratio of the"
+            " two sides)",
             "Lemma 6.4, (6.8)",
             float(safe.max()),
             at_most(1 + 1e-12),
-            erratum="(6.8) prints the exponent with e^β, while (6.7) gives e^{2β}. With e^β and the constant 1 − α(0) it is "
-            f"false: here 1 − α is up to {over.max():.3f} times as large (at t = {time[over.argmax()]:.0f}, n = 2, β = 6)",
+            erratum=(
+                "(6.8) prints the exponent with e^β, while (6.7) gives e^{2β}. With e^β and the"
+                f" constant 1 − α(0) it is false: here 1 − α is up to {over.max():.3f} times as"
+                f" large (at t = {time[over.argmax()]:.0f}, n = 2, β = 6)"
+            ),
         ),
         Claim(
             "spread",
-            "passing from α to pairs costs a factor: 1 − ⟨x_i, x_j⟩ ≤ 4 (1 − α), attained in the limit by two tokens either "
-            "side of x* (greatest ratio)",
+            "passing from α to pairs costs a factor: 1 − ⟨x_i, x_j⟩ ≤ 4 (1 − α), attained in the"
+            " limit by two tokens either side of x* (greatest ratio)",
             "(D.15)",
             float(part.spread),
             between(3.999, 4 + 1e-6),
-            erratum="(D.15) prints the constant 1; 1 − ⟨x_i, x_j⟩ ≤ 1 − α fails for these two tokens at "
-            "every time, by the factor 2(1 + α) ≥ 3",
+            erratum=(
+                "(D.15) prints the constant 1; 1 − ⟨x_i, x_j⟩ ≤ 1 − α fails for these two tokens at"
+                " every time, by the factor 2(1 + α) ≥ 3"
+            ),
         ),
     ]
 
@@ -263,8 +328,8 @@ def _random_claims(part: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "random-consensus",
-            f"random Q, K with V = I and n = 16 tokens in a hemisphere, d = 8, β = 2: every system ends in consensus (share of "
-            f"{len(final)} with all cosines ≥ 0.999 at t = 200)",
+            "random Q, K with V = I and n = 16 tokens in a hemisphere, d = 8, β = 2: every system"
+            f" ends in consensus (share of {len(final)} with all cosines ≥ 0.999 at t = 200)",
             "Lemma 6.4 (any Q, K)",
             float((final >= 0.999).mean()),
             near(1.0, 0.0),
@@ -272,7 +337,8 @@ def _random_claims(part: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "random-margin",
-            "in each of them the margin over the equator of the hemisphere never falls (least increment)",
+            "in each of them the margin over the equator of the hemisphere never falls (least"
+            " increment)",
             "Lemma 6.4, proof",
             float(part.cone_margin.diff("time").min()),
             at_least(-1e-9),

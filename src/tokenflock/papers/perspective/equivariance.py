@@ -1,9 +1,10 @@
 """The symmetries of the flow map: order, rotations, spans, copies and masses.
 
-Each line compares two runs of the library that a symmetry says are the same, and gives the largest distance between their
-tokens over all times; beside it stands a comparison that the symmetry does not cover, made in the same way. Classical
-Runge-Kutta, h = 0.05, t = 5, n = 16 tokens, uniform on S^3 (d = 4), beta = 2; Q, K, V are Gaussian matrices over sqrt(d).
-The span is a random plane of R^4; copies and masses are those of 8 tokens.
+Each line compares two runs of the library that a symmetry says are the same, and gives the largest
+distance between their tokens over all times; beside it stands a comparison that the symmetry does
+not cover, made in the same way. Classical Runge-Kutta, h = 0.05, t = 5, n = 16 tokens, uniform on
+S^3 (d = 4), beta = 2; Q, K, V are Gaussian matrices over sqrt(d). The span is a random plane of
+R^4; copies and masses are those of 8 tokens.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ def _coincident(law, x) -> float:
 
 def _masses(law, x, counts, weights) -> float:
     """Each token so many times, against once with a weight in proportion."""
-    return _gap(_run(law, np.repeat(x, counts, axis=0)), np.repeat(_run(law, x, np.array(weights)), counts, axis=1))
+    return _gap(
+        _run(law, np.repeat(x, counts, axis=0)),
+        np.repeat(_run(law, x, np.array(weights)), counts, axis=1),
+    )
 
 
 def _gap(a: np.ndarray, b: np.ndarray) -> float:
@@ -103,21 +107,51 @@ def _gap(a: np.ndarray, b: np.ndarray) -> float:
 
 
 _SAID = {
-    "order": ("permuting the tokens permutes the flow of attention with general Q, K, V", "causal attention"),
-    "heads": ("permuting the tokens permutes the flow of two heads with general Q, K, V", "causal attention"),
-    "rotation": ("for Q = K = V = I the flow commutes with rotations and reflections of R^d", "general Q, K, V"),
-    "span": ("for V = I and general Q, K tokens that start in a plane of R^d never leave it", "general V"),
-    "coincident": ("two tokens that coincide stay together under general Q, K, V", "causal attention"),
-    "copies": ("SA moves 8 tokens as it does when each is there twice", "unequal numbers of copies"),
-    "copies-usa": ("USA, with its factor 1/n, moves 8 tokens as it does when each is there twice", "unequal numbers of copies"),
-    "masses": ("under SA 8 clusters of 1, 1, 1, 1, 2, 3, 3, 4 tokens move as 8 tokens with these weights", "equal weights"),
+    "order": (
+        "permuting the tokens permutes the flow of attention with general Q, K, V",
+        "causal attention",
+    ),
+    "heads": (
+        "permuting the tokens permutes the flow of two heads with general Q, K, V",
+        "causal attention",
+    ),
+    "rotation": (
+        "for Q = K = V = I the flow commutes with rotations and reflections of R^d",
+        "general Q, K, V",
+    ),
+    "span": (
+        "for V = I and general Q, K tokens that start in a plane of R^d never leave it",
+        "general V",
+    ),
+    "coincident": (
+        "two tokens that coincide stay together under general Q, K, V",
+        "causal attention",
+    ),
+    "copies": (
+        "SA moves 8 tokens as it does when each is there twice",
+        "unequal numbers of copies",
+    ),
+    "copies-usa": (
+        "USA, with its factor 1/n, moves 8 tokens as it does when each is there twice",
+        "unequal numbers of copies",
+    ),
+    "masses": (
+        "under SA 8 clusters of 1, 1, 1, 1, 2, 3, 3, 4 tokens move as 8 tokens with these weights",
+        "equal weights",
+    ),
 }
 
 
 _LABELS = {
-    "order": "order of tokens", "heads": "order, two heads", "rotation": "rotations of $R^d$", "span": "plane kept, $V=I$",
-    "coincident": "coincident tokens", "copies": "copies, SA", "copies-usa": "copies, USA", "masses": "clusters as weights",
-}  # fmt: skip
+    "order": "order of tokens",
+    "heads": "order, two heads",
+    "rotation": "rotations of $R^d$",
+    "span": "plane kept, $V=I$",
+    "coincident": "coincident tokens",
+    "copies": "copies, SA",
+    "copies-usa": "copies, USA",
+    "masses": "clusters as weights",
+}
 
 
 def draw(data: xr.Dataset):
@@ -126,7 +160,14 @@ def draw(data: xr.Dataset):
     floor = 1e-17
     with look(ax) as theme:
         ax.axvspan(floor, ROUNDING, color=theme.faint, alpha=0.35, linewidth=0)
-        ax.hlines(rows, np.maximum(data.kept, floor), data.broken, color=theme.faint, linewidth=0.8, zorder=1)
+        ax.hlines(
+            rows,
+            np.maximum(data.kept, floor),
+            data.broken,
+            color=theme.faint,
+            linewidth=0.8,
+            zorder=1,
+        )
         ax.plot(
             np.maximum(data.kept, floor),
             rows,
@@ -137,7 +178,11 @@ def draw(data: xr.Dataset):
         )
         ax.plot(data.broken, rows, "X", color=theme.palette[2], label="not covered by it")
         ax.set_xscale("log")
-        ax.set(xlim=(floor, 10), xlabel="largest distance between tokens that should agree", yticks=rows)
+        ax.set(
+            xlim=(floor, 10),
+            xlabel="largest distance between tokens that should agree",
+            yticks=rows,
+        )
         ax.set_yticklabels([_LABELS[str(name)] for name in data.symmetry.values])
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
@@ -159,5 +204,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             )
         )
     least = float(data.broken.min())
-    statement = "the comparison sees a broken symmetry: laws without one differ by far more than rounding"
+    statement = (
+        "the comparison sees a broken symmetry: laws without one differ by far more than rounding"
+    )
     return [*found, Claim("sensitive", statement, SOURCE, least, at_least(BROKEN))]

@@ -1,12 +1,14 @@
 """Inner products of a trained ALBERT, layer by layer.
 
-A trained ALBERT (albert-xlarge-v2 in print: 24 passes of one layer) reads prompts of more than 300 tokens, cut to 512; the
-cosine of every two tokens i != j is counted at each layer, and the same layer is then passed as many times again. The text is
-what lies beside the model (prompts.json, .csv or .txt in its folder), else WikiText-103 where the hub can be reached, else the
-manual of Python; prompts are drawn with seed 0, and bands are over prompts.
+A trained ALBERT (albert-xlarge-v2 in print: 24 passes of one layer) reads prompts of more than 300
+tokens, cut to 512; the cosine of every two tokens i != j is counted at each layer, and the same
+layer is then passed as many times again. The text is what lies beside the model (prompts.json, .csv
+or .txt in its folder), else WikiText-103 where the hub can be reached, else the manual of Python;
+prompts are drawn with seed 0, and bands are over prompts.
 
-Choices that were made in print without being said are run side by side: the diagonal i = j left in the histograms, and the
-second half (passes beyond the model's own) run with the trained matrices cut into one head. A third run has fresh weights.
+Choices that were made in print without being said are run side by side: the diagonal i = j left in
+the histograms, and the second half (passes beyond the model's own) run with the trained matrices
+cut into one head. A third run has fresh weights.
 """
 
 from __future__ import annotations
@@ -38,25 +40,61 @@ def compute(scale: Scale) -> xr.Dataset:
         loaded = probing.load(model)
         texts, source = _texts(probing, model)
         depth = loaded.depth
-        texts = probing.choose(loaded, texts, scale.pick(quick=4, paper=32), MINIMUM, seed=0, length=min(LENGTH, loaded.room))
+        texts = probing.choose(
+            loaded,
+            texts,
+            scale.pick(quick=4, paper=32),
+            MINIMUM,
+            seed=0,
+            length=min(LENGTH, loaded.room),
+        )
         told = _told(scale.progress, 4)
         runs = [
-            probing.probe(model, texts, 2 * depth, observe=_observables(), states=False, batch=1, progress=told(k), **how)
+            probing.probe(
+                model,
+                texts,
+                2 * depth,
+                observe=_observables(),
+                states=False,
+                batch=1,
+                progress=told(k),
+                **how,
+            )
             for k, how in enumerate(VARIANTS.values())
         ]
-        ends = probing.probe(model, texts[:2], 2 * depth, layers=[0, depth, 2 * depth], batch=1, progress=told(3))
+        ends = probing.probe(
+            model, texts[:2], 2 * depth, layers=[0, depth, 2 * depth], batch=1, progress=told(3)
+        )
     except UserError as error:
         raise NotRun(str(error)) from None
     measured = [one.name for one in _observables()]
-    variants = xr.concat([run[measured] for run in runs], "variant", coords="minimal", compat="override", join="override")
-    data = runs[0].drop_vars([*measured, "word"]).assign(variants).assign(_choices(ends)).assign_coords(variant=list(VARIANTS))
+    variants = xr.concat(
+        [run[measured] for run in runs],
+        "variant",
+        coords="minimal",
+        compat="override",
+        join="override",
+    )
+    data = (
+        runs[0]
+        .drop_vars([*measured, "word"])
+        .assign(variants)
+        .assign(_choices(ends))
+        .assign_coords(variant=list(VARIANTS))
+    )
     config = loaded.model.config
     tokens = int((data.w > 0).sum("token").mean())
     return data.assign_attrs(
-        model=loaded.name, depth=depth, heads=config.num_attention_heads, text=source,
-        setting=f"{loaded.name} (d = {config.hidden_size}, {config.num_attention_heads} heads, {depth} passes of one layer, "
-        f"then {2 * depth}), {len(texts)} prompts of {tokens} tokens from {source}, seed 0",
-    )  # fmt: skip
+        model=loaded.name,
+        depth=depth,
+        heads=config.num_attention_heads,
+        text=source,
+        setting=(
+            f"{loaded.name} (d = {config.hidden_size}, {config.num_attention_heads} heads, {depth}"
+            f" passes of one layer, then {2 * depth}), {len(texts)} prompts of {tokens} tokens from"
+            f" {source}, seed 0"
+        ),
+    )
 
 
 def _model(model: str | None):
@@ -64,8 +102,9 @@ def _model(model: str | None):
     from tokenflock import probing
 
     needs = (
-        f"needs albert-xlarge-v2; where there is a network, run: hf download {MODEL} --local-dir albert-xlarge-v2, bring the "
-        "folder, and write: tokenflock reproduce perspective/fig1 --model albert-xlarge-v2"
+        f"needs albert-xlarge-v2; where there is a network, run: hf download {MODEL} --local-dir"
+        " albert-xlarge-v2, bring the folder, and write: tokenflock reproduce perspective/fig1"
+        " --model albert-xlarge-v2"
     )
     try:
         known = model is not None or probing.cached(MODEL)
@@ -108,7 +147,11 @@ def _told(progress: Callable[[int, int], None] | None, parts: int):
     """Progress of one part among several."""
 
     def part(k: int):
-        return None if progress is None else lambda share: progress(round(100 * (k + share)), 100 * parts)
+        return (
+            None
+            if progress is None
+            else lambda share: progress(round(100 * (k + share)), 100 * parts)
+        )
 
     return part
 
@@ -119,7 +162,13 @@ def draw(data: xr.Dataset):
 
 def shown(depth: int) -> list[int]:
     """The layers in print (0, 1, 21-24, then 25-27, 46-48), for a model of any depth."""
-    return [0, 1, *range(depth - 3, depth + 1), *range(depth + 1, depth + 4), *range(2 * depth - 2, 2 * depth + 1)]
+    return [
+        0,
+        1,
+        *range(depth - 3, depth + 1),
+        *range(depth + 1, depth + 4),
+        *range(2 * depth - 2, 2 * depth + 1),
+    ]
 
 
 def _histograms(data: xr.Dataset):
@@ -136,8 +185,12 @@ def _histograms(data: xr.Dataset):
             ax.set_xlabel(r"$\langle x_i,\,x_j\rangle$")
         for ax in axes[::6]:
             ax.set_ylabel("density of pairs")
-        figure.suptitle(f"{data.attrs['model']}: cosines of tokens i ≠ j; above its own layers, below the same layer passed on",
-                        x=0.012, ha="left")  # fmt: skip
+        figure.suptitle(
+            f"{data.attrs['model']}: cosines of tokens i ≠ j; above its own layers, below the same"
+            " layer passed on",
+            x=0.012,
+            ha="left",
+        )
     return figure
 
 
@@ -146,7 +199,15 @@ def _band(ax, shares: xr.DataArray, colour: str, bins: np.ndarray) -> None:
     width = bins[1] - bins[0]
     edges = np.append(bins - width / 2, bins[-1] + width / 2)
     density = shares / width
-    ax.stairs(density.max("prompt"), edges, baseline=density.min("prompt").values, fill=True, color=colour, alpha=0.3, lw=0)
+    ax.stairs(
+        density.max("prompt"),
+        edges,
+        baseline=density.min("prompt").values,
+        fill=True,
+        color=colour,
+        alpha=0.3,
+        lw=0,
+    )
     ax.stairs(density.mean("prompt"), edges, color=colour, lw=0.9)
 
 
@@ -154,22 +215,44 @@ def _comparison(data: xr.Dataset):
     figure, axes = panels(1, 3, size=(3.1, 2.6))
     depth = data.attrs["depth"]
     with look(figure) as theme:
-        words = (("mean_cosine", "mean cosine of pairs"), ("pair_density", f"share of pairs above {1 - NEAR:g}"))
+        words = (
+            ("mean_cosine", "mean cosine of pairs"),
+            ("pair_density", f"share of pairs above {1 - NEAR:g}"),
+        )
         for ax, (name, label) in zip(axes, words):
             for variant, place in COLOURS.items():
                 one = data[name].sel(variant=variant)
                 ax.plot(data.layer, one.mean("prompt"), color=theme.palette[place], label=variant)
-                ax.fill_between(data.layer, one.min("prompt"), one.max("prompt"), color=theme.palette[place], alpha=0.25, lw=0)
+                ax.fill_between(
+                    data.layer,
+                    one.min("prompt"),
+                    one.max("prompt"),
+                    color=theme.palette[place],
+                    alpha=0.25,
+                    lw=0,
+                )
             ax.axvline(depth, color=theme.faint, lw=0.8, zorder=0)
             ax.set(xlabel="layer", ylabel=label, xlim=(0, 2 * depth))
         axes[0].legend(loc="best")
         for variant in ("as trained", "one head"):
             _band(
-                axes[2], data.histogram.sel(variant=variant, layer=2 * depth), theme.palette[COLOURS[variant]], data.bin.values
+                axes[2],
+                data.histogram.sel(variant=variant, layer=2 * depth),
+                theme.palette[COLOURS[variant]],
+                data.bin.values,
             )
         with_diagonal = data.histogram_with_diagonal.sel(end=2 * depth).mean("prompt") / (2 / BINS)
-        axes[2].plot(data.bin[-1], with_diagonal[-1], "x", color=theme.palette[2], label="with the diagonal", clip_on=False)
-        axes[2].set(xlabel=r"$\langle x_i,\,x_j\rangle$", ylabel="density of pairs", xlim=(-0.4, 1.05))
+        axes[2].plot(
+            data.bin[-1],
+            with_diagonal[-1],
+            "x",
+            color=theme.palette[2],
+            label="with the diagonal",
+            clip_on=False,
+        )
+        axes[2].set(
+            xlabel=r"$\langle x_i,\,x_j\rangle$", ylabel="density of pairs", xlim=(-0.4, 1.05)
+        )
         axes[2].set_title(f"after {2 * depth} passes")
         axes[2].legend(loc="upper left")
     return figure
@@ -180,32 +263,53 @@ def claims(data: xr.Dataset | None) -> list[Claim]:
     depth = DEPTH if data is None else data.attrs["depth"]
     heads = HEADS if data is None else data.attrs["heads"]
     own, on = f"from layer 0 to layer {depth}", f"from {depth} to {2 * depth} passes of its layer"
-    printed = f"The published notebook runs the passes beyond the model's own with its matrices cut into one head, not {heads}."
+    printed = (
+        "The published notebook runs the passes beyond the model's own with its matrices cut into"
+        f" one head, not {heads}."
+    )
     printed = printed if heads == HEADS else ""
-    mean, share = (f"the {what} of {who} grows" for what in ("mean cosine of the tokens", "share of pairs above cosine 0.9"))
+    mean, share = (
+        f"the {what} of {who} grows"
+        for what in ("mean cosine of the tokens", "share of pairs above cosine 0.9")
+    )
     return [
         _growth(data, "mean", f"{mean} {own}", "mean_cosine", 0, depth),
         _growth(data, "near-one", f"{share} {own}", "pair_density", 0, depth),
         _growth(data, "mean-on", f"{mean} further {on}", "mean_cosine", depth, 2 * depth, printed),
-        _growth(data, "near-one-on", f"{share} further {on}", "pair_density", depth, 2 * depth, printed),
+        _growth(
+            data, "near-one-on", f"{share} further {on}", "pair_density", depth, 2 * depth, printed
+        ),
         _diagonal(data, who),
     ]
 
 
-def _growth(data, name: str, statement: str, variable: str, start: int, end: int, erratum: str = "") -> Claim:
+def _growth(
+    data, name: str, statement: str, variable: str, start: int, end: int, erratum: str = ""
+) -> Claim:
     """How much a statistic grows between two layers, a mean over prompts."""
     if data is None:
         return Claim(name, statement, SOURCE, None, at_least(0), erratum=erratum)
     table = data[variable].sel(layer=end) - data[variable].sel(layer=start)
     grown = table.sel(variant="as trained").values
     ends = {
-        str(variant): f"{float(data[variable].sel(variant=variant, layer=end).mean()):.3f}" for variant in data.variant.values
+        str(variant): f"{float(data[variable].sel(variant=variant, layer=end).mean()):.3f}"
+        for variant in data.variant.values
     }
     first = float(data[variable].sel(variant="as trained", layer=start).mean())
-    note = f"{first:.3f} at layer {start}; at layer {end} it is {', '.join(f'{value} {key}' for key, value in ends.items())}"
+    note = (
+        f"{first:.3f} at layer {start}; at layer {end} it is"
+        f" {', '.join(f'{value} {key}' for key, value in ends.items())}"
+    )
     error = float(grown.std(ddof=1) / np.sqrt(len(grown))) if len(grown) > 1 else None
     return Claim(
-        name, statement, SOURCE, float(grown.mean()), at_least(0), error, note + _special(data, variable, end), erratum
+        name,
+        statement,
+        SOURCE,
+        float(grown.mean()),
+        at_least(0),
+        error,
+        note + _special(data, variable, end),
+        erratum,
     )
 
 
@@ -213,21 +317,34 @@ def _special(data: xr.Dataset, variable: str, layer: int) -> str:
     """What leaving out special tokens does to the mean."""
     if variable != "mean_cosine" or not int(data.specials.max()):
         return ""
-    return f"; {float(data.mean_cosine_without_special.sel(end=layer).mean()):.3f} without special tokens"
+    return (
+        f"; {float(data.mean_cosine_without_special.sel(end=layer).mean()):.3f} without special"
+        " tokens"
+    )
 
 
 def _diagonal(data: xr.Dataset | None, who: str) -> Claim:
-    statement = f"counting i = j too adds to the histogram of {who} a peak at one of 1/n of all pairs, whatever the tokens do"
+    statement = (
+        f"counting i = j too adds to the histogram of {who} a peak at one of 1/n of all pairs,"
+        " whatever the tokens do"
+    )
     erratum = "The histograms are captioned i ≠ j but count the diagonal i = j as well."
     if data is None:
         return Claim("diagonal", statement, SOURCE, None, near(1, 0.01), erratum=erratum)
     plain = data.histogram.sel(variant="as trained", layer=0).isel(bin=-1)
     extra = data.histogram_with_diagonal.sel(end=0).isel(bin=-1) - plain * (1 - 1 / _tokens(data))
     note = (
-        f"the peak as a multiple of 1/n; at layer 0 it is all there is in the last bin ({float(plain.mean()):.4f} without it)"
+        "the peak as a multiple of 1/n; at layer 0 it is all there is in the last bin"
+        f" ({float(plain.mean()):.4f} without it)"
     )
     return Claim(
-        "diagonal", statement, SOURCE, float((extra * _tokens(data)).mean()), near(1, 0.01), note=note, erratum=erratum
+        "diagonal",
+        statement,
+        SOURCE,
+        float((extra * _tokens(data)).mean()),
+        near(1, 0.01),
+        note=note,
+        erratum=erratum,
     )
 
 

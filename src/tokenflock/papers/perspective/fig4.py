@@ -1,13 +1,15 @@
 """The circle: two clusters at beta = 4, three at beta = 9, and how long they live.
 
-The phase diagram of d = 2, n = 32 through layers of h = 0.1, one run each at beta = 4 and beta = 9 at the times of the printed
-panels (t = 0, 18, 30), each from the first seed that ends with the usual number of clusters, and the number of clusters of many
-systems at t = 30 (connected components of pairs with cosine at least 1 - delta, delta = 1e-3).
+The phase diagram of d = 2, n = 32 through layers of h = 0.1, one run each at beta = 4 and beta = 9
+at the times of the printed panels (t = 0, 18, 30), each from the first seed that ends with the
+usual number of clusters, and the number of clusters of many systems at t = 30 (connected components
+of pairs with cosine at least 1 - delta, delta = 1e-3).
 
-Lifetimes: k equal clusters at the corners of a regular polygon are stationary and unstable. One token stands for each cluster,
-the corners move by 1e-6 along the fastest mode cos(2 pi floor(k/2) j / k), and the flow (RK4, 100 steps in a lifetime)
-is followed until the deviation has grown a hundredfold. The slope of its logarithm is the growth rate, its inverse the
-lifetime, beside 1 / max_p lambda_p of the linearised equation. The same is done once through layers.
+Lifetimes: k equal clusters at the corners of a regular polygon are stationary and unstable. One
+token stands for each cluster, the corners move by 1e-6 along the fastest mode cos(2 pi floor(k/2) j
+/ k), and the flow (RK4, 100 steps in a lifetime) is followed until the deviation has grown a
+hundredfold. The slope of its logarithm is the growth rate, its inverse the lifetime, beside 1 /
+max_p lambda_p of the linearised equation. The same is done once through layers.
 """
 
 from __future__ import annotations
@@ -39,13 +41,31 @@ def compute(scale: Scale) -> xr.DataTree:
     repeats = scale.pick(quick=64, paper=1024)
     frames = scale.pick(quick=151, paper=200)
     start, solver = Uniform(n=N, d=2), Layer(h=H)
-    parts = {"map": phase_diagram(SelfAttention(), start, beta=beta, frames=frames, repeats=repeats, progress=scale.progress)}
+    parts = {
+        "map": phase_diagram(
+            SelfAttention(),
+            start,
+            beta=beta,
+            frames=frames,
+            repeats=repeats,
+            progress=scale.progress,
+        )
+    }
     parts |= {f"run{one:g}": _usual_run(one) for one in USUAL}
     systems = scale.pick(quick=1024, paper=4096)
-    options = {"solver": solver, "observe": [ClusterCount()], "times": TIMES[1:], "repeats": systems, "keep": True}
+    options = {
+        "solver": solver,
+        "observe": [ClusterCount()],
+        "times": TIMES[1:],
+        "repeats": systems,
+        "keep": True,
+    }
     parts["counts"] = ensemble(SelfAttention(), start, over={"beta": list(USUAL)}, **options)
     parts["lifetimes"] = _lifetimes()
-    setting = f"n = 32, d = 2, h = 0.1; map: {len(beta)} betas x {repeats} systems; counts: {systems} systems; lifetimes: flow"
+    setting = (
+        f"n = 32, d = 2, h = 0.1; map: {len(beta)} betas x {repeats} systems; counts: {systems}"
+        " systems; lifetimes: flow"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
@@ -70,7 +90,10 @@ def _lifetimes() -> xr.Dataset:
     """Growth rates of k equal clusters under the flow, and of two at beta = 4 through layers."""
     rates = [[growth_rate(k, beta) for beta in BETAS] for k in KINDS]
     layers = growth_rate(2, 4.0, Layer(h=H))
-    return xr.Dataset({"rate": (("k", "beta"), rates), "layer_rate": layers}, coords={"k": list(KINDS), "beta": BETAS})
+    return xr.Dataset(
+        {"rate": (("k", "beta"), rates), "layer_rate": layers},
+        coords={"k": list(KINDS), "beta": BETAS},
+    )
 
 
 def draw(data: xr.DataTree):
@@ -102,8 +125,23 @@ def _draw_lifetimes(ax, part: xr.Dataset) -> None:
             ax.plot(fine, polygon_lifetime(k, fine), dash, color=colour, label=f"{k} clusters")
             ax.plot(part.beta, 1 / part.rate.sel(k=k), "o", color=colour, markersize=4)
         ax.axhline(30, color=theme.soft, linewidth=0.8, linestyle=":")
-        ax.annotate("$t=30$", (9, 30), (0, -3), textcoords="offset points", ha="right", va="top", fontsize=8, color=theme.soft)
-        ax.set(yscale="log", xlim=(0.7, 9.3), ylim=(0.7, 1e8), xlabel=r"inverse temperature $\beta$", ylabel="lifetime")
+        ax.annotate(
+            "$t=30$",
+            (9, 30),
+            (0, -3),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=8,
+            color=theme.soft,
+        )
+        ax.set(
+            yscale="log",
+            xlim=(0.7, 9.3),
+            ylim=(0.7, 1e8),
+            xlabel=r"inverse temperature $\beta$",
+            ylabel="lifetime",
+        )
         ax.legend(loc="upper left")
         ax.set_title("lifetimes: theory (lines), measured (dots)")
 
@@ -115,11 +153,13 @@ def claims(data: xr.DataTree) -> list[Claim]:
     ratio = float(lifetimes.rate.sel(k=2, beta=4.0) / lifetimes.layer_rate)
     slower = Claim(
         "drift",
-        "through layers of h = 0.1 two opposite equal clusters at β = 4 leave their balance more slowly than along the "
-        "flow, by the factor 1 + h",
-        "Figure 4 (layer map)", ratio, near(1 + H, 1e-4),
+        "through layers of h = 0.1 two opposite equal clusters at β = 4 leave their balance more"
+        " slowly than along the flow, by the factor 1 + h",
+        "Figure 4 (layer map)",
+        ratio,
+        near(1 + H, 1e-4),
         note="the normalisation divides by |x + h A x|, which is 1 + h up to a multiple of e^{−2β}",
-    )  # fmt: skip
+    )
     return [*found, slower]
 
 
@@ -130,19 +170,29 @@ def _count_claim(counts: xr.Dataset, beta: float) -> Claim:
     others = ", ".join(f"{int(k)}: {float((last == k).mean()):.3f}" for k in np.unique(last))
     return Claim(
         f"count-{beta:g}",
-        f"at β = {beta:g}, d = 2, n = 32 more than {100 * least:g} % of systems have {usual} clusters at t = 30 (layers)",
-        "Figure 4", share, at_least(least), error=float(np.sqrt(share * (1 - share) / len(last))),
+        f"at β = {beta:g}, d = 2, n = 32 more than {100 * least:g} % of systems have {usual}"
+        " clusters at t = 30 (layers)",
+        "Figure 4",
+        share,
+        at_least(least),
+        error=float(np.sqrt(share * (1 - share) / len(last))),
         note=f"shares of {len(last)} systems by number of clusters: {others}",
-        erratum="The caption says t = 2.5, 18, 30; the printed panels are labelled t = 0, 18, 30." if beta == 4 else "",
-    )  # fmt: skip
+        erratum=(
+            "The caption says t = 2.5, 18, 30; the printed panels are labelled t = 0, 18, 30."
+            if beta == 4
+            else ""
+        ),
+    )
 
 
 def _lifetime_claim(part: xr.Dataset, k: int, beta: float) -> Claim:
     expected = lifetime(k, beta)
     return Claim(
         f"lifetime-{k}-{beta:g}",
-        f"a small deviation of {k} equal clusters from a regular polygon at β = {beta:g} grows by the factor e in the time "
-        f"1/max λ = {expected:.5g}, their lifetime",
-        "Figure 4, linearisation of (7.1)", float(1 / part.rate.sel(k=k, beta=beta)), near_relative(expected, 1e-6),
+        f"a small deviation of {k} equal clusters from a regular polygon at β = {beta:g} grows by"
+        f" the factor e in the time 1/max λ = {expected:.5g}, their lifetime",
+        "Figure 4, linearisation of (7.1)",
+        float(1 / part.rate.sel(k=k, beta=beta)),
+        near_relative(expected, 1e-6),
         note=f"{expected / TIMES[-1]:.3g} times the window t ≤ 30 of the figure",
-    )  # fmt: skip
+    )

@@ -1,17 +1,18 @@
 """Phase diagrams with random Q, K, V.
 
-n = 32 independent uniform tokens in d = 128 dimensions, through layers x <- normalize(x + h A V x) of h = 0.1, with logits
-beta <x_i, B x_j> and matrices drawn anew for each system (G, G_1, G_2 have independent standard Gaussian entries):
+n = 32 independent uniform tokens in d = 128 dimensions, through layers x <- normalize(x + h A V x)
+of h = 0.1, with logits beta <x_i, B x_j> and matrices drawn anew for each system (G, G_1, G_2 have
+independent standard Gaussian entries):
 
     (a) Q, K, V Ginibre:              B = G_1 G_2 / sqrt(d),   V = G / sqrt(d)
     (b) Q^T K Wigner, V >= 0:         B symmetric Gaussian,    V = G G^T / sqrt(d)
     (c) Q, K Ginibre, V from Q^T K:   B = G_1 G_2 / sqrt(d),   V = B^T / sqrt(d)
     (d) Q^T K Wigner, V from Q^T K:   B symmetric Gaussian,    V = B^T / sqrt(d)
 
-(V acts on columns here; the published code multiplies rows, hence the transpose.) The published code computes (a) with
-V = G G^T / sqrt(d), which is drawn beside. Fronts are where the pair density is 1/2, edges in beta where it is 0.9 at t = 30,
-both by linear interpolation. What is expected was read off the printed figure, to about 0.1 in beta and 1 in t; the intervals
-say so.
+(V acts on columns here; the published code multiplies rows, hence the transpose.) The published
+code computes (a) with V = G G^T / sqrt(d), which is drawn beside. Fronts are where the pair density
+is 1/2, edges in beta where it is 0.9 at t = 30, both by linear interpolation. What is expected was
+read off the printed figure, to about 0.1 in beta and 1 in t; the intervals say so.
 """
 
 from __future__ import annotations
@@ -53,12 +54,20 @@ TITLES = {
 def compute(scale: Scale) -> xr.DataTree:
     beta = scale.pick(quick=np.array(QUICK_BETAS), paper=np.linspace(0.1, 9, 90))
     repeats = scale.pick(quick=6, paper=1024)
-    options = {"t": END, "frames": scale.pick(quick=101, paper=200), "repeats": repeats, "progress": scale.progress}
+    options = {
+        "t": END,
+        "frames": scale.pick(quick=101, paper=200),
+        "repeats": repeats,
+        "progress": scale.progress,
+    }
     parts = {
         name: phase_diagram(Attention(), Uniform(n=N, d=D), beta=beta, matrices=matrices, **options)
         for name, matrices in PANELS.items()
     }
-    setting = f"n = 32, d = 128, delta = 1e-3, layer map h = 0.1, {len(beta)} betas x {repeats} systems for each panel"
+    setting = (
+        f"n = 32, d = 128, delta = 1e-3, layer map h = 0.1, {len(beta)} betas x {repeats} systems"
+        " for each panel"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
@@ -76,7 +85,11 @@ def draw(data: xr.DataTree):
 
 def claims(data: xr.DataTree) -> list[Claim]:
     parts = {name: data[name].to_dataset() for name in PANELS}
-    return [*_ginibre_claims(parts["a"], parts["file"]), *_wigner_claims(parts["b"]), *_kernel_claims(parts)]
+    return [
+        *_ginibre_claims(parts["a"], parts["file"]),
+        *_wigner_claims(parts["b"]),
+        *_kernel_claims(parts),
+    ]
 
 
 def _mean_front(part: xr.Dataset) -> float:
@@ -90,14 +103,18 @@ def _ginibre_claims(part: xr.Dataset, file: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "a-front",
-            "(a) Q, K, V Ginibre, d = 128, n = 32: the front lies at t ≈ 7 to 9 (mean over 0.1 ≤ β ≤ 9)",
+            "(a) Q, K, V Ginibre, d = 128, n = 32: the front lies at t ≈ 7 to 9 (mean over 0.1 ≤ β"
+            " ≤ 9)",
             "Figure 5 (a)",
             _mean_front(part),
             between(6.5, 9.5),
             note="interval: reading the figure to 0.5",
-            erratum=f"The published code computes this panel with V = GGᵀ/√d, whose front lies at t = {_mean_front(file):.2f}. "
-            "The printed front needs a V of spectral radius near 1. We took an independent G/√d, which fits; GGᵀ/(4d), with "
-            "its front at t = 8 to 10, comes close, so the figure alone does not tell which V was used.",
+            erratum=(
+                "The published code computes this panel with V = GGᵀ/√d, whose front lies at t ="
+                f" {_mean_front(file):.2f}. The printed front needs a V of spectral radius near 1."
+                " We took an independent G/√d, which fits; GGᵀ/(4d), with its front at t = 8 to"
+                " 10, comes close, so the figure alone does not tell which V was used."
+            ),
         ),
         Claim(
             "a-flat",
@@ -109,11 +126,14 @@ def _ginibre_claims(part: xr.Dataset, file: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "a-file",
-            "with V = GGᵀ/√d, as in the published code, the front lies before t = 1 (mean over 0.1 ≤ β ≤ 9)",
+            "with V = GGᵀ/√d, as in the published code, the front lies before t = 1 (mean over 0.1"
+            " ≤ β ≤ 9)",
             "code of Figure 5 (a)",
             _mean_front(file),
             at_most(1.0),
-            note="the top eigenvalue of GGᵀ/√d is near 4√d = 45, the spectral radius of G/√d near 1",
+            note=(
+                "the top eigenvalue of GGᵀ/√d is near 4√d = 45, the spectral radius of G/√d near 1"
+            ),
         ),
     ]
 
@@ -144,12 +164,18 @@ def _wigner_claims(part: xr.Dataset) -> list[Claim]:
 
 def _kernel_claims(parts: dict[str, xr.Dataset]) -> list[Claim]:
     return [
-        *_edge_claims(parts["c"], "c", "QᵀK Ginibre, V from it", edge=0.8, one=0.5, many=1.5, onset=7.0),
-        *_edge_claims(parts["d"], "d", "QᵀK Wigner, V from it", edge=0.6, one=0.3, many=1.0, onset=4.0),
+        *_edge_claims(
+            parts["c"], "c", "QᵀK Ginibre, V from it", edge=0.8, one=0.5, many=1.5, onset=7.0
+        ),
+        *_edge_claims(
+            parts["d"], "d", "QᵀK Wigner, V from it", edge=0.6, one=0.3, many=1.0, onset=4.0
+        ),
     ]
 
 
-def _edge_claims(part: xr.Dataset, name: str, words: str, edge: float, one: float, many: float, onset: float) -> list[Claim]:
+def _edge_claims(
+    part: xr.Dataset, name: str, words: str, edge: float, one: float, many: float, onset: float
+) -> list[Claim]:
     """One cluster below the edge, many above it, and when the front begins."""
     last, source = part.isel(time=-1), f"Figure 5 ({name})"
     beta, error = front_in_beta(last, level=0.9)
@@ -157,12 +183,16 @@ def _edge_claims(part: xr.Dataset, name: str, words: str, edge: float, one: floa
     return [
         Claim(
             f"{name}-edge",
-            f"({name}) {words}, d = 128, n = 32: one cluster by t = 30 only for β up to about {edge}",
+            f"({name}) {words}, d = 128, n = 32: one cluster by t = 30 only for β up to about"
+            f" {edge}",
             source,
             beta,
             monte_carlo(edge, error, sigmas=2, slack=0.1),
             error=error,
-            note="edge: pair density 0.9 at t = 30; interval: 2 standard errors, and 0.1 for reading the figure",
+            note=(
+                "edge: pair density 0.9 at t = 30; interval: 2 standard errors, and 0.1 for reading"
+                " the figure"
+            ),
         ),
         Claim(
             f"{name}-one",

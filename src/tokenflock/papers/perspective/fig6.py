@@ -1,9 +1,11 @@
 """The curvature g of the interaction on the circle, and its zeros.
 
-Two tokens at angles 0 and tau follow unnormalised attention. The derivative of the one's speed by the other's angle, taken by
-automatic differentiation of the law of motion, is g(tau) / 2 with g(tau) = (cos tau - beta sin^2 tau) e^(beta cos tau).
-g is positive only for |tau| < tau*, which shrinks like beta^(-1/2): tokens further apart than tau* pull a critical point off
-balance. Zeros and minima of the measured g are compared with the closed form cos tau* = (-1 + sqrt(1 + 4 beta^2)) / (2 beta).
+Two tokens at angles 0 and tau follow unnormalised attention. The derivative of the one's speed by
+the other's angle, taken by automatic differentiation of the law of motion, is g(tau) / 2 with
+g(tau) = (cos tau - beta sin^2 tau) e^(beta cos tau). g is positive only for |tau| < tau*, which
+shrinks like beta^(-1/2): tokens further apart than tau* pull a critical point off balance. Zeros
+and minima of the measured g are compared with the closed form cos tau* = (-1 + sqrt(1 + 4 beta^2))
+/ (2 beta).
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ def compute(scale: Scale) -> xr.Dataset:
     tau = np.linspace(-3.2, 3.2, 1281)
     g = [curvature(beta) for beta in BETAS]
     zeros = [brentq(one, 0.1, np.pi / 2, xtol=1e-14) for one in g]
-    lowest = [minimize_scalar(one, bounds=(0.2, 2), method="bounded", options={"xatol": 1e-10}) for one in g]
+    lowest = [
+        minimize_scalar(one, bounds=(0.2, 2), method="bounded", options={"xatol": 1e-10})
+        for one in g
+    ]
     return xr.Dataset(
         {
             "g": (("beta", "tau"), [one(tau) for one in g]),
@@ -47,7 +52,9 @@ def curvature(beta: float):
     law = Unnormalised(beta=beta)
 
     def speed(theirs, mine):
-        x = jnp.stack([jnp.cos(jnp.stack([mine, theirs])), jnp.sin(jnp.stack([mine, theirs]))], axis=1)
+        x = jnp.stack(
+            [jnp.cos(jnp.stack([mine, theirs])), jnp.sin(jnp.stack([mine, theirs]))], axis=1
+        )
         forward = jnp.stack([-jnp.sin(mine), jnp.cos(mine)])
         return law.velocity(0.0, x, jnp.full(2, 0.5))[0] @ forward
 
@@ -68,7 +75,13 @@ def draw(data: xr.Dataset):
         for colour, dash, beta in zip(theme.palette, ("-", "--"), data.beta.values):
             one = data.sel(beta=beta)
             zero = float(one.zero)
-            ax.plot(data.tau, one.g, dash, color=colour, label=rf"$\beta={beta:g}$,  $\tau^*={zero:.4f}$")
+            ax.plot(
+                data.tau,
+                one.g,
+                dash,
+                color=colour,
+                label=rf"$\beta={beta:g}$,  $\tau^*={zero:.4f}$",
+            )
             ax.plot([-zero, zero], [0, 0], "o", color=colour, markersize=4, clip_on=False)
         ax.set(xlim=(-3.2, 3.2), ylim=(-3, 7.5), xlabel=r"$\tau$ (rad)", ylabel=r"$g(\tau)$")
         ax.legend(loc="upper right")
@@ -86,8 +99,8 @@ def _claims(one: xr.Dataset, beta: float) -> list[Claim]:
     return [
         Claim(
             f"formula-{beta:g}",
-            f"at β = {beta:g}, g(τ) = (cos τ − β sin² τ) e^(β cos τ) is twice (n = 2) the derivative of the speed of one of "
-            "two tokens under USA by the other's angle",
+            f"at β = {beta:g}, g(τ) = (cos τ − β sin² τ) e^(β cos τ) is twice (n = 2) the"
+            " derivative of the speed of one of two tokens under USA by the other's angle",
             "Figure 6, (B.2)",
             float(abs(one.g - formula).max()) / np.exp(beta),
             at_most(1e-12),

@@ -1,7 +1,8 @@
 """The films of the authors' page: tokens on the sphere and on the circle.
 
-64 uniform tokens go through Transformer layers x <- normalize(x + h A x) with h = 0.1 up to t = 15 (150 layers): on the sphere
-(d = 3) at beta = 1, the defaults of the published script, and on the circle (d = 2) at beta = 4. Every layer is one frame.
+64 uniform tokens go through Transformer layers x <- normalize(x + h A x) with h = 0.1 up to t = 15
+(150 layers): on the sphere (d = 3) at beta = 1, the defaults of the published script, and on the
+circle (d = 2) at beta = 4. Every layer is one frame.
 """
 
 from __future__ import annotations
@@ -26,14 +27,26 @@ SHOWN = (0.0, 3.0, 15.0)
 
 def compute(scale: Scale) -> xr.DataTree:
     runs = {name: _run(d, beta) for name, (d, beta) in CASES.items()}
-    setting = "n = 64, layer map with h = 0.1, t up to 15; sphere: d = 3, beta = 1; circle: d = 2, beta = 4"
-    return xr.DataTree(xr.Dataset(attrs={"setting": setting}), {name: xr.DataTree(run) for name, run in runs.items()})
+    setting = (
+        "n = 64, layer map with h = 0.1, t up to 15; sphere: d = 3, beta = 1; circle: d = 2,"
+        " beta = 4"
+    )
+    return xr.DataTree(
+        xr.Dataset(attrs={"setting": setting}),
+        {name: xr.DataTree(run) for name, run in runs.items()},
+    )
 
 
 def _run(d: int, beta: float) -> xr.Dataset:
     observe = [Energy(), MinimumCosine(), ClusterCount(delta=1e-2)]
     return simulate(
-        SelfAttention(beta=beta), Uniform(n=64, d=d), t=15.0, frames=151, solver=Layer(h=0.1), observe=observe, seed=0
+        SelfAttention(beta=beta),
+        Uniform(n=64, d=d),
+        t=15.0,
+        frames=151,
+        solver=Layer(h=0.1),
+        observe=observe,
+        seed=0,
     )
 
 
@@ -58,36 +71,44 @@ def claims(data: xr.DataTree) -> list[Claim]:
     climbs = [
         Claim(
             f"energy-{name}",
-            f"the energy E_β grows in every layer of the film on the {name} (n = 64, d = {d}, β = {beta:g}; least increment)",
+            f"the energy E_β grows in every layer of the film on the {name} (n = 64, d = {d}, β ="
+            f" {beta:g}; least increment)",
             "Films; (3.6) for the flow",
             float(data[name].energy.diff("time").min()),
             at_least(-1e-12),
-            note="the theory is about the flow; for the layer map of h = 0.1 this is an observation",
+            note=(
+                "the theory is about the flow; for the layer map of h = 0.1 this is an observation"
+            ),
         )
         for name, (d, beta) in CASES.items()
     ]
     return [
         Claim(
             "sphere-end",
-            "the film on the sphere (n = 64, d = 3, β = 1, layers of h = 0.1) ends in one cluster (1 − min γ_ij at t = 15)",
+            "the film on the sphere (n = 64, d = 3, β = 1, layers of h = 0.1) ends in one cluster"
+            " (1 − min γ_ij at t = 15)",
             "Films; Theorem 6.1",
             float(gaps[-1]),
             at_most(1e-3),
         ),
         Claim(
             "sphere-rate",
-            "there 1 − min ⟨x_i, x_j⟩ decays at the rate 2 ln(1+h)/h of the layer map at last (slope from t = 12 to 15)",
+            "there 1 − min ⟨x_i, x_j⟩ decays at the rate 2 ln(1+h)/h of the layer map at last"
+            " (slope from t = 12 to 15)",
             "Films; Section 2, layer map",
             rate,
             near_relative(layer_terminal_rate(0.1), 0.01),
         ),
         Claim(
             "circle-end",
-            "the film on the circle (n = 64, β = 4) is still in a metastable state at t = 15 (number of clusters)",
+            "the film on the circle (n = 64, β = 4) is still in a metastable state at t = 15"
+            " (number of clusters)",
             "Films; Figure 4",
             float(ring.cluster_count[-1]),
             between(2, 4),
-            note=f"two opposite clusters would live for about {float(polygon_lifetime(2, 4.0)):.4g}",
+            note=(
+                f"two opposite clusters would live for about {float(polygon_lifetime(2, 4.0)):.4g}"
+            ),
         ),
         *climbs,
     ]

@@ -1,9 +1,10 @@
 """How often n uniform tokens share an open hemisphere.
 
-Tokens lie in no open hemisphere exactly when 0 is in their convex hull (Gordan). That is decided for every sample by
-nonnegative least squares: min |sum_i c_i x_i|^2 + (sum_i c_i - 1)^2 over c >= 0 is 0 if 0 is in the hull, positive otherwise.
-On some samples the answer is compared with a linear program: <x_i, w> >= 1 for all i. Samples come from the start Uniform(32,
-20): the first n tokens, and of them the first d coordinates, whose directions are uniform too. Wendel's formula is what they
+Tokens lie in no open hemisphere exactly when 0 is in their convex hull (Gordan). That is decided
+for every sample by nonnegative least squares: min |sum_i c_i x_i|^2 + (sum_i c_i - 1)^2 over c >= 0
+is 0 if 0 is in the hull, positive otherwise. On some samples the answer is compared with a linear
+program: <x_i, w> >= 1 for all i. Samples come from the start Uniform(32, 20): the first n tokens,
+and of them the first d coordinates, whose directions are uniform too. Wendel's formula is what they
 must meet.
 """
 
@@ -38,14 +39,20 @@ def compute(scale: Scale) -> xr.Dataset:
             "d": ("pair", [d for _, d in PAIRS]),
         },
         attrs={
-            "setting": f"{count} samples of each of {len(PAIRS)} pairs (n, d), {CHECKED} of them decided twice",
+            "setting": (
+                f"{count} samples of each of {len(PAIRS)} pairs (n, d), {CHECKED} of them decided"
+                " twice"
+            ),
             "count": count,
         },
     )
 
 
 def _samples(count: int) -> np.ndarray:
-    """Uniform tokens, (count, 32, 20). The first d coordinates of the first n of them point in n uniform directions of R^d."""
+    """Uniform tokens, (count, 32, 20).
+
+    The first d coordinates of the first n of them point in n uniform directions of R^d.
+    """
     with precision("float32"):
         keys = jax.random.split(jax.random.key(67), count)
         return np.asarray(jax.jit(jax.vmap(Uniform(n=32, d=20).draw))(keys), float)
@@ -54,7 +61,9 @@ def _samples(count: int) -> np.ndarray:
 def _decided(samples: np.ndarray) -> tuple[float, int]:
     """The share of samples in an open hemisphere, and how often the linear program differs."""
     inside = np.array([_in_hemisphere(x) for x in samples])
-    return float(inside.mean()), sum(_by_programming(x) != found for x, found in zip(samples[:CHECKED], inside))
+    return float(inside.mean()), sum(
+        _by_programming(x) != found for x, found in zip(samples[:CHECKED], inside)
+    )
 
 
 def _in_hemisphere(x: np.ndarray) -> bool:
@@ -66,7 +75,10 @@ def _in_hemisphere(x: np.ndarray) -> bool:
 
 def _by_programming(x: np.ndarray) -> bool:
     """Whether some w has <x_i, w> >= 1 for all i."""
-    return linprog(np.zeros(x.shape[1]), A_ub=-x, b_ub=-np.ones(len(x)), bounds=(None, None)).status == 0
+    return (
+        linprog(np.zeros(x.shape[1]), A_ub=-x, b_ub=-np.ones(len(x)), bounds=(None, None)).status
+        == 0
+    )
 
 
 def draw(data: xr.Dataset):
@@ -77,8 +89,15 @@ def draw(data: xr.Dataset):
             ax.plot(d, hemisphere_probability(n, d), color=colour, linewidth=0.9)
             one = data.where(data.n == n, drop=True)
             bar = 2 * np.sqrt(one.share * (1 - one.share) / data.attrs["count"])
-            ax.errorbar(one.d, one.share, bar, fmt=mark, color=colour, markersize=4.5, label=f"$n={n}$")
-        ax.set(xlabel="dimension $d$", ylabel="P(one open hemisphere)", xlim=(1, 33), ylim=(-0.03, 1.05))
+            ax.errorbar(
+                one.d, one.share, bar, fmt=mark, color=colour, markersize=4.5, label=f"$n={n}$"
+            )
+        ax.set(
+            xlabel="dimension $d$",
+            ylabel="P(one open hemisphere)",
+            xlim=(1, 33),
+            ylim=(-0.03, 1.05),
+        )
         ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.42))
         ax.set_title("Wendel's formula (lines) and measured shares")
     return figure
@@ -90,7 +109,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
     found = [_share_claim(int(n), int(d), float(share), count) for n, d, share in rows]
     twice = Claim(
         "two-tests",
-        "nonnegative least squares and the linear program decide alike (samples on which they differ)",
+        "nonnegative least squares and the linear program decide alike (samples on which they"
+        " differ)",
         "Theorem 6.7, method",
         float(data.differ.sum()),
         near(0, 0),
@@ -109,5 +129,9 @@ def _share_claim(n: int, d: int, share: float, count: int) -> Claim:
         share,
         monte_carlo(exact, error),
         error=error,
-        note="d ≥ n: always, so that Theorem 6.3 applies to almost every start" if d >= n else f"{count} samples",
+        note=(
+            "d ≥ n: always, so that Theorem 6.3 applies to almost every start"
+            if d >= n
+            else f"{count} samples"
+        ),
     )

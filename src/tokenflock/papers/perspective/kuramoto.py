@@ -1,11 +1,12 @@
 """On the circle, attention is a Kuramoto model.
 
-Velocities of SA and USA at random angles (n = 24, beta = 5) are compared with the sums over sin(theta_i - theta_j) of (7.1),
-with the gradient of E_beta in the angles (automatic differentiation of the energy), and with the Fourier series whose
-coefficients are Bessel functions. At beta = 0 the same law is Kuramoto's with K = 1: tokens at the quantiles of a Poisson
-kernel follow the solution of Ott and Antonsen, and the growth of |mean x|^2 is the sum of squared velocities. Regular polygons
-are at rest; the eigenvalues of the Jacobian there (automatic differentiation of the velocity) are compared with the closed
-form.
+Velocities of SA and USA at random angles (n = 24, beta = 5) are compared with the sums over
+sin(theta_i - theta_j) of (7.1), with the gradient of E_beta in the angles (automatic
+differentiation of the energy), and with the Fourier series whose coefficients are Bessel functions.
+At beta = 0 the same law is Kuramoto's with K = 1: tokens at the quantiles of a Poisson kernel
+follow the solution of Ott and Antonsen, and the growth of |mean x|^2 is the sum of squared
+velocities. Regular polygons are at rest; the eigenvalues of the Jacobian there (automatic
+differentiation of the velocity) are compared with the closed form.
 """
 
 from __future__ import annotations
@@ -39,8 +40,14 @@ def compute(scale: Scale) -> xr.DataTree:
     with precision("float64"):
         parts = {"identities": _identities(scale), "polygons": _polygons()}
     parts["ott-antonsen"] = _ott_antonsen(scale)
-    setting = "n = 24, beta = 5, random angles; beta = 0 with n = 512, r(0) = 0.3; polygons n = 2, 3, 4, 6 at beta = 1 and 4"
-    return xr.DataTree(xr.Dataset(attrs={"setting": setting}), {name: xr.DataTree(part) for name, part in parts.items()})
+    setting = (
+        "n = 24, beta = 5, random angles; beta = 0 with n = 512, r(0) = 0.3; polygons n = 2, 3, 4,"
+        " 6 at beta = 1 and 4"
+    )
+    return xr.DataTree(
+        xr.Dataset(attrs={"setting": setting}),
+        {name: xr.DataTree(part) for name, part in parts.items()},
+    )
 
 
 def _on_circle(theta):
@@ -63,8 +70,15 @@ def _identities(scale: Scale) -> xr.Dataset:
         "flat": SelfAttention(beta=0.0),
         "kuramoto": Kuramoto(),
     }
-    speed = {name: np.asarray(jax.jit(jax.vmap(partial(_speed, law)))(theta)) for name, law in laws.items()}
-    slope = jax.jit(jax.vmap(jax.grad(lambda one: Energy(beta=BETA).measure(_on_circle(one), jnp.full(N, 1 / N)))))(theta)
+    speed = {
+        name: np.asarray(jax.jit(jax.vmap(partial(_speed, law)))(theta))
+        for name, law in laws.items()
+    }
+    slope = jax.jit(
+        jax.vmap(
+            jax.grad(lambda one: Energy(beta=BETA).measure(_on_circle(one), jnp.full(N, 1 / N)))
+        )
+    )(theta)
     apart = theta[:, :, None] - theta[:, None]
     kernel = np.exp(BETA * np.cos(apart))
     sums, sines = -(kernel * np.sin(apart)).mean(-1), -np.sin(apart).mean(-1)
@@ -83,7 +97,9 @@ def _off(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def _bessel_sum(theta: np.ndarray, modes: int) -> np.ndarray:
-    """The USA velocity by e^(beta cos) = sum_k I_k(beta) e^(ik theta) and the moments C_k + i S_k = mean e^(ik theta)."""
+    """The USA velocity by e^(beta cos) = sum_k I_k(beta) e^(ik theta) and the moments C_k + i S_k =
+    mean e^(ik theta).
+    """
     k = np.arange(1, modes + 1)
     phase = np.exp(1j * k * theta[..., None])
     moments = phase.mean(axis=1, keepdims=True)
@@ -91,26 +107,46 @@ def _bessel_sum(theta: np.ndarray, modes: int) -> np.ndarray:
 
 
 def _polygons() -> xr.Dataset:
-    """Eigenvalues of the Jacobian at the n-gon: greatest relative difference from the closed form, and the greatest of them."""
+    """Eigenvalues of the Jacobian at the n-gon: greatest relative difference from the closed form,
+    and the greatest of them.
+    """
     off, top = np.zeros((2, 2, len(POLYGONS))), np.zeros((2, 2, len(POLYGONS)))
     for a, law in enumerate((SelfAttention, Unnormalised)):
-        jacobians = jax.jit(jax.vmap(jax.jacfwd(lambda one, beta, law=law: _speed(law(beta=beta), one)), (None, 0)))
+        jacobians = jax.jit(
+            jax.vmap(jax.jacfwd(lambda one, beta, law=law: _speed(law(beta=beta), one)), (None, 0))
+        )
         for c, n in enumerate(POLYGONS):
             found = np.asarray(jacobians(2 * np.pi * np.arange(n) / n, np.array(BETAS)))
             for b, beta in enumerate(BETAS):
                 values = np.sort(np.linalg.eigvals(found[b]).real)
                 exact = np.sort(polygon_eigenvalue(np.arange(n), n, beta, unnormalised=a == 1))
-                off[a, b, c], top[a, b, c] = np.abs(values - exact).max() / np.abs(exact).max(), values.max()
+                off[a, b, c], top[a, b, c] = (
+                    np.abs(values - exact).max() / np.abs(exact).max(),
+                    values.max(),
+                )
     dims = ("law", "beta", "n")
-    return xr.Dataset({"off": (dims, off), "growth": (dims, top)}, {"law": ["SA", "USA"], "beta": list(BETAS), "n": POLYGONS})
+    return xr.Dataset(
+        {"off": (dims, off), "growth": (dims, top)},
+        {"law": ["SA", "USA"], "beta": list(BETAS), "n": POLYGONS},
+    )
 
 
 def _ott_antonsen(scale: Scale) -> xr.Dataset:
-    """r(t) of attention at beta = 0 from quantiles of a Poisson kernel; and d|mean x|^2/dt by differences and by velocities."""
+    """r(t) of attention at beta = 0 from quantiles of a Poisson kernel.
+
+    And d|mean x|^2/dt by differences and by velocities.
+    """
     n = 512
     theta = poisson_quantile((np.arange(n) + 0.5) / n, R0)
     start = Given(np.stack([np.cos(theta), np.sin(theta)], axis=-1))
-    run = simulate(SelfAttention(beta=0.0), start, t=4.0, frames=401, solver=RK4(h=0.01), observe=[OrderParameter()])
+    run = simulate(
+        SelfAttention(beta=0.0),
+        start,
+        t=4.0,
+        frames=401,
+        solver=RK4(h=0.01),
+        observe=[OrderParameter()],
+    )
     r, x, mean = run.order_parameter.values, run.x.values, run.x.mean("particle").values
     tangent = mean[:, None] - np.einsum("tnd,td->tn", x, mean)[..., None] * x
     grown = np.trapezoid(2 * (tangent**2).sum(-1).mean(-1), dx=0.01)
@@ -128,15 +164,30 @@ def draw(data: xr.DataTree):
     flow, polygons = data["ott-antonsen"].to_dataset(), data["polygons"].to_dataset()
     with look(left) as theme:
         left.plot(flow.time, flow.exact, color=theme.soft, linewidth=1, label="Ott and Antonsen")
-        left.plot(flow.time[::20], flow.r[::20], "o", color=theme.palette[0], markersize=3.5, label="512 tokens")
+        left.plot(
+            flow.time[::20],
+            flow.r[::20],
+            "o",
+            color=theme.palette[0],
+            markersize=3.5,
+            label="512 tokens",
+        )
         left.set(xlabel=r"time $t$", ylabel=r"$r=|\bar x|$", xlim=(0, 4), ylim=(0, 1.03))
         left.legend(loc="lower right")
         left.set_title(r"$\beta=0$: Kuramoto with $K=1$")
     with look(right) as theme:
-        styles = {("SA", 1.0): ("o", "-"), ("SA", 4.0): ("s", "--"), ("USA", 1.0): ("^", "-"), ("USA", 4.0): ("D", "--")}
+        styles = {
+            ("SA", 1.0): ("o", "-"),
+            ("SA", 4.0): ("s", "--"),
+            ("USA", 1.0): ("^", "-"),
+            ("USA", 4.0): ("D", "--"),
+        }
         for (law, beta), (mark, dash) in styles.items():
             colour = theme.palette[0 if law == "SA" else 2]
-            exact = [max(polygon_eigenvalue(np.arange(n), n, beta, unnormalised=law == "USA")) for n in polygons.n.values]
+            exact = [
+                max(polygon_eigenvalue(np.arange(n), n, beta, unnormalised=law == "USA"))
+                for n in polygons.n.values
+            ]
             right.plot(polygons.n, exact, dash, color=colour, linewidth=0.9)
             right.plot(
                 polygons.n,
@@ -156,37 +207,55 @@ def claims(data: xr.DataTree) -> list[Claim]:
     same = data["identities"]
     facts = {
         "gradient": ("USA on the circle is dθ/dt = n ∇E_β(θ)", "Section 7, (7.4)"),
-        "usa_sum": ("USA on the circle is dθ_i/dt = −(1/n) Σ_j e^{β cos(θ_i−θ_j)} sin(θ_i−θ_j)", "Section 7, (7.1)"),
-        "sa_sum": ("SA on the circle is the same sum over the mean of e^{β cos(θ_i−θ_j)}", "Section 7, (7.1)"),
-        "bessel": ("USA on the circle is the series with coefficients (2k/β) I_k(β), cut after 40 modes", "Section 7"),
-        "kuramoto": ("at β = 0 SA is Kuramoto's model with K = 1 and equal frequencies", "Section 7, (7.2)"),
+        "usa_sum": (
+            "USA on the circle is dθ_i/dt = −(1/n) Σ_j e^{β cos(θ_i−θ_j)} sin(θ_i−θ_j)",
+            "Section 7, (7.1)",
+        ),
+        "sa_sum": (
+            "SA on the circle is the same sum over the mean of e^{β cos(θ_i−θ_j)}",
+            "Section 7, (7.1)",
+        ),
+        "bessel": (
+            "USA on the circle is the series with coefficients (2k/β) I_k(β), cut after 40 modes",
+            "Section 7",
+        ),
+        "kuramoto": (
+            "at β = 0 SA is Kuramoto's model with K = 1 and equal frequencies",
+            "Section 7, (7.2)",
+        ),
     }
     found = [
         Claim(
             name.replace("_", "-"),
-            f"{statement} (greatest relative difference; n = 24" + (", β = 5)" if name != "kuramoto" else ")"),
+            f"{statement} (greatest relative difference; n = 24"
+            + (", β = 5)" if name != "kuramoto" else ")"),
             source,
             float(same[name]),
             between(0, 1e-12),
         )
         for name, (statement, source) in facts.items()
     ]
-    return [*found, *_flow_claims(data["ott-antonsen"].to_dataset()), _polygon_claim(data["polygons"].to_dataset())]
+    return [
+        *found,
+        *_flow_claims(data["ott-antonsen"].to_dataset()),
+        _polygon_claim(data["polygons"].to_dataset()),
+    ]
 
 
 def _flow_claims(flow: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "ott-antonsen",
-            "β = 0, n = 512 tokens at the quantiles of a Poisson kernel with r(0) = 0.3: r(t) = r₀ / √(r₀² + (1−r₀²)e^{−t}) up "
-            "to t = 4 (greatest difference)",
+            "β = 0, n = 512 tokens at the quantiles of a Poisson kernel with r(0) = 0.3: r(t) = r₀"
+            " / √(r₀² + (1−r₀²)e^{−t}) up to t = 4 (greatest difference)",
             "Section 7 (Ott and Antonsen)",
             float(np.abs(flow.r - flow.exact).max()),
             between(0, 1e-8),
         ),
         Claim(
             "growth",
-            "β = 0: d|x̄|²/dt = (2/n) Σ |P_{x_i} x̄|² (relative difference of both sides integrated to t = 4)",
+            "β = 0: d|x̄|²/dt = (2/n) Σ |P_{x_i} x̄|² (relative difference of both sides integrated"
+            " to t = 4)",
             "Section 7, (7.3)",
             float(abs(flow.grown / flow.climb - 1)),
             between(0, 1e-5),
@@ -203,6 +272,8 @@ def _polygon_claim(polygons: xr.Dataset) -> Claim:
         "Section 7, (7.4); Problem 3",
         float(polygons.off.max()),
         between(0, 1e-10),
-        note=f"all are saddles for n ≥ 2: the greatest eigenvalues lie between {float(polygons.growth.min()):.3g} and "
-        f"{float(polygons.growth.max()):.3g}",
+        note=(
+            "all are saddles for n ≥ 2: the greatest eigenvalues lie between"
+            f" {float(polygons.growth.min()):.3g} and {float(polygons.growth.max()):.3g}"
+        ),
     )

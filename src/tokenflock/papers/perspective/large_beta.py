@@ -1,13 +1,15 @@
 """Large beta: what the proof of Theorem 5.1 is made of.
 
-On the circle the Hessian of the energy has the entries g(theta_i - theta_j) / n^2. The second derivatives of the library's
-energy are taken automatically and compared with that formula (n = 7, beta = 3); for d = 4 a part of the tokens is turned by
-e^{sB}, and the second derivatives along the basis B_ab of the skew matrices are added up, which is the exact mean over
-Gaussian skew matrices. The range tau* is the angle at which that sum changes sign for two tokens. Critical points of the
-energy on the circle are searched by least squares on the velocity of USA, from random angles and from all splits into two
-antipodal clusters, for n = 4 and 5 and beta from 1 to the value where (n-1) tau* = pi/2, and for n = 3 at beta = -1 for
-contrast: each has a Hessian, and for each subset S the sum (B.2). Last, 4 tokens follow SA from uniform starts at that beta
-(RK4, h = 0.5) until t = 10000.
+On the circle the Hessian of the energy has the entries g(theta_i - theta_j) / n^2. The second
+derivatives of the library's energy are taken automatically and compared with that formula (n = 7,
+beta = 3); for d = 4 a part of the tokens is turned by e^{sB}, and the second derivatives along the
+basis B_ab of the skew matrices are added up, which is the exact mean over Gaussian skew matrices.
+The range tau* is the angle at which that sum changes sign for two tokens. Critical points of the
+energy on the circle are searched by least squares on the velocity of USA, from random angles and
+from all splits into two antipodal clusters, for n = 4 and 5 and beta from 1 to the value where
+(n-1) tau* = pi/2, and for n = 3 at beta = -1 for contrast: each has a Hessian, and for each subset
+S the sum (B.2). Last, 4 tokens follow SA from uniform starts at that beta (RK4, h = 0.5) until t =
+10000.
 """
 
 from __future__ import annotations
@@ -23,29 +25,58 @@ import tokenflock as flock
 from tokenflock.claims import Claim, at_most, between, near, near_relative
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.observables import MinimumCosine
-from tokenflock.papers.perspective._pointwise import circle, energy_hessian, turning, turning_jacobian
+from tokenflock.papers.perspective._pointwise import (
+    circle,
+    energy_hessian,
+    turning,
+    turning_jacobian,
+)
 from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
-from tokenflock.theory import attraction_range, interaction_curvature, polygon_growth, saddle_threshold, triangle_eigenvalue
+from tokenflock.theory import (
+    attraction_range,
+    interaction_curvature,
+    polygon_growth,
+    saddle_threshold,
+    triangle_eigenvalue,
+)
 
 SOURCE = "Theorem 5.1"
-RANGES = ((1.0, 2), (2.0, 2), (4.0, 2), (6.0, 2), (9.0, 2), (100.0, 2), (2.0, 3), (9.0, 3))  # beta, d
-SEARCHES = ((3, -1.0), *((n, float(b)) for n in (4, 5) for b in (1, 2, saddle_threshold(n))))  # n, beta
+RANGES = (
+    (1.0, 2),
+    (2.0, 2),
+    (4.0, 2),
+    (6.0, 2),
+    (9.0, 2),
+    (100.0, 2),
+    (2.0, 3),
+    (9.0, 3),
+)  # beta, d
+SEARCHES = (
+    (3, -1.0),
+    *((n, float(b)) for n in (4, 5) for b in (1, 2, saddle_threshold(n))),
+)  # n, beta
 
 
 def compute(scale: Scale) -> xr.DataTree:
     rng = np.random.default_rng(0)
     starts, repeats = scale.pick(quick=16, paper=128), scale.pick(quick=32, paper=512)
     attrs = {
-        "setting": f"{starts} starts of the search for each (n, beta > 0); {repeats} runs with n = 4, d = 2, beta = 2 sqrt(3)"
+        "setting": (
+            f"{starts} starts of the search for each (n, beta > 0); {repeats} runs with n = 4, d ="
+            " 2, beta = 2 sqrt(3)"
+        )
     }
     parts = {
         "hessian": xr.Dataset({"circle": _circle_mismatch(rng), "sphere": _sphere_mismatch(rng)}),
         "range": xr.Dataset(
             {"tau": ("case", [_range(*case) for case in RANGES])},
-            coords={"beta": ("case", [b for b, _ in RANGES]), "d": ("case", [d for _, d in RANGES])},
+            coords={
+                "beta": ("case", [b for b, _ in RANGES]),
+                "d": ("case", [d for _, d in RANGES]),
+            },
         ),
         "threshold": _thresholds(),
         "critical": _critical_points(rng, starts),
@@ -73,18 +104,25 @@ def _skew_basis(d: int) -> np.ndarray:
 
 
 def _turned(s, B, x, moving):
-    """Tokens, of which the `moving` ones are turned by 1 + sB + (sB)^2/2: e^{sB} up to what second derivatives see."""
+    """Tokens, of which the `moving` ones are turned by 1 + sB + (sB)^2/2: e^{sB} up to what second
+    derivatives see.
+    """
     turned = x + s[0] * x @ B.T + s[0] ** 2 / 2 * x @ (B @ B).T
     return jnp.where(moving[:, None] > 0, turned, x)
 
 
 def _mean_curvature(x: np.ndarray, moving: np.ndarray, beta: float) -> float:
     """Sum over the basis of skew matrices of d^2 E / ds^2: the mean over Gaussian skew matrices."""
-    return float(sum(energy_hessian(_turned, np.zeros(1), beta, B, x, moving)[0, 0] for B in _skew_basis(x.shape[1])))
+    return float(
+        sum(
+            energy_hessian(_turned, np.zeros(1), beta, B, x, moving)[0, 0]
+            for B in _skew_basis(x.shape[1])
+        )
+    )
 
 
 def _sphere_mismatch(rng, n: int = 7, d: int = 4, beta: float = 3.0) -> float:
-    """(B.4): the mean curvature is -n^-2 sum of g over pairs of one moving and one resting token."""
+    """(B.4): the mean curvature is -n^-2 sum of g over pairs of a moving and a resting token."""
     x = rng.normal(size=(n, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     moving = np.array([1.0] * 3 + [0.0] * (n - 3))
@@ -97,9 +135,9 @@ def _range(beta: float, d: int) -> float:
     moving, e = np.array([0.0, 1.0]), np.eye(d)
 
     def curvature(tau: float) -> float:
-        return _mean_curvature(np.stack([e[0], np.cos(tau) * e[0] + np.sin(tau) * e[1]]), moving, beta) * np.exp(
-            -beta * np.cos(tau)
-        )
+        return _mean_curvature(
+            np.stack([e[0], np.cos(tau) * e[0] + np.sin(tau) * e[1]]), moving, beta
+        ) * np.exp(-beta * np.cos(tau))
 
     return brentq(curvature, 1e-3, min(np.pi / 2, 2 * np.sqrt((d - 1) / beta)), xtol=1e-13)
 
@@ -107,33 +145,53 @@ def _range(beta: float, d: int) -> float:
 def _thresholds(n: int = 32) -> xr.Dataset:
     """The beta at which the measured (n-1) tau* equals pi/2, and pi."""
     angles = np.array([np.pi / 2, np.pi])
-    found = [brentq(lambda log, a=a: (n - 1) * _range(np.exp(log), 2) - a, 3.0, 6.3, xtol=1e-10) for a in angles]
+    found = [
+        brentq(lambda log, a=a: (n - 1) * _range(np.exp(log), 2) - a, 3.0, 6.3, xtol=1e-10)
+        for a in angles
+    ]
     return xr.Dataset({"beta": ("angle", np.exp(found))}, coords={"angle": angles}, attrs={"n": n})
 
 
 def _critical_points(rng, starts: int) -> xr.Dataset:
-    """For each search: how many critical points that are no consensus, and how stable the most stable of them is."""
-    rows = [_search(rng, n, beta, starts if beta > 0 else 6 * starts) for n, beta in SEARCHES]  # few find the triangle
+    """For each search: how many critical points that are no consensus, and how stable the most
+    stable of them is.
+    """
+    rows = [
+        _search(rng, n, beta, starts if beta > 0 else 6 * starts) for n, beta in SEARCHES
+    ]  # few find the triangle
     names = ("found", "growth", "lowest")
     return xr.Dataset(
         {name: ("search", [row[k] for row in rows]) for k, name in enumerate(names)},
-        coords={"n": ("search", [n for n, _ in SEARCHES]), "beta": ("search", [b for _, b in SEARCHES])},
+        coords={
+            "n": ("search", [n for n, _ in SEARCHES]),
+            "beta": ("search", [b for _, b in SEARCHES]),
+        },
     )
 
 
 def _search(rng, n: int, beta: float, starts: int) -> tuple[int, float, float]:
-    """(distinct critical points but consensus, least of their largest eigenvalues, most of their least sums (B.2)).
+    """(distinct critical points but consensus, least of their largest eigenvalues, most of their
+    least sums (B.2)).
 
-    Eigenvalues are those of the USA flow without the rotation of all tokens; sums are in units of e^beta.
+    Eigenvalues are those of the USA flow without the rotation of all tokens; sums are in units of
+    e^beta.
     """
     law, found, growth, sums = Unnormalised(beta=beta), set(), [], []
     split = np.pi * (np.arange(n) < np.arange(1, n // 2 + 1)[:, None])
     for theta in np.concatenate([rng.uniform(0, 2 * np.pi, (starts, n)), split]):
-        end = root(lambda a: turning(law, a), theta, jac=lambda a: turning_jacobian(law, a), method="lm", tol=1e-14)
+        end = root(
+            lambda a: turning(law, a),
+            theta,
+            jac=lambda a: turning_jacobian(law, a),
+            method="lm",
+            tol=1e-14,
+        )
         cosines = np.cos(end.x[:, None] - end.x)
         if np.abs(end.fun).max() > 1e-11 or cosines.min() > 1 - 1e-4:
             continue
-        found.add(tuple(np.sort(cosines, axis=None).round(3) + 0.0))  # the same for turned and renumbered tokens
+        found.add(
+            tuple(np.sort(cosines, axis=None).round(3) + 0.0)
+        )  # the same for turned and renumbered tokens
         J = turning_jacobian(law, end.x)
         shift = np.full((n, n), 1 / n)  # the direction in which all turn
         growth.append(np.linalg.eigvalsh(J - 1e3 * shift)[-1])
@@ -149,11 +207,21 @@ def _least_sum(g: np.ndarray) -> float:
 
 
 def _consensus(repeats: int, scale: Scale) -> xr.Dataset:
-    """Least cosine of 4 tokens on the circle, at the beta beyond which the proof says that only consensus attracts."""
+    """Least cosine of 4 tokens on the circle, at the beta beyond which the proof says that only
+    consensus attracts.
+    """
     return flock.ensemble(
-        SelfAttention(beta=float(saddle_threshold(4))), Uniform(n=4, d=2), repeats=repeats, t=1e4, frames=41, solver=RK4(h=0.5),
-        observe=[MinimumCosine()], keep=True, dtype="float64", progress=scale.progress,
-    )  # fmt: skip
+        SelfAttention(beta=float(saddle_threshold(4))),
+        Uniform(n=4, d=2),
+        repeats=repeats,
+        t=1e4,
+        frames=41,
+        solver=RK4(h=0.5),
+        observe=[MinimumCosine()],
+        keep=True,
+        dtype="float64",
+        progress=scale.progress,
+    )
 
 
 def draw(data: xr.DataTree):
@@ -171,7 +239,13 @@ def _draw_range(ax, data) -> None:
             one = data.to_dataset().where(data.d == d, drop=True)
             ax.plot(beta, attraction_range(beta, d), dash, color=colour)
             ax.plot(one.beta, one.tau, mark, color=colour, markersize=4, label=f"$d={d}$")
-        ax.set(xscale="log", yscale="log", xlabel=r"$\beta$", ylabel=r"$\tau^*_\beta$ (rad)", title="Range of attraction")
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel=r"$\beta$",
+            ylabel=r"$\tau^*_\beta$ (rad)",
+            title="Range of attraction",
+        )
         ax.legend(loc="lower left", title="measured (lines: theory)", alignment="left")
 
 
@@ -183,9 +257,19 @@ def _draw_threshold(ax, data) -> None:
         for found, angle in zip(data.beta.values, data.angle.values):
             ax.axhline(angle / np.pi, color=theme.faint, linewidth=0.8, zorder=0)
             ax.plot(found, angle / np.pi, "o", color=theme.palette[0], markersize=4)
-            ax.annotate(rf"$\beta={found:.2f}$", (found, angle / np.pi), xytext=(6, 6), textcoords="offset points")
+            ax.annotate(
+                rf"$\beta={found:.2f}$",
+                (found, angle / np.pi),
+                xytext=(6, 6),
+                textcoords="offset points",
+            )
         ax.axvline(n**2 / np.pi**2, color=theme.palette[2], linestyle="--", linewidth=1)
-        ax.text(n**2 / np.pi**2 * 1.08, 0.12, rf"printed: $n^2/\pi^2={n**2 / np.pi**2:.2f}$", color=theme.palette[2])
+        ax.text(
+            n**2 / np.pi**2 * 1.08,
+            0.12,
+            rf"printed: $n^2/\pi^2={n**2 / np.pi**2:.2f}$",
+            color=theme.palette[2],
+        )
         ax.set(
             xscale="log",
             ylim=(0, 2),
@@ -198,66 +282,111 @@ def _draw_threshold(ax, data) -> None:
 def _draw_growth(ax, data) -> None:
     with look(ax) as theme:
         beta = np.linspace(0.3, 6.5, 100)
-        ax.plot(beta, np.exp(-beta), color=theme.faint, zorder=0, label=r"antipodal clusters, $e^{-\beta}$")
+        ax.plot(
+            beta,
+            np.exp(-beta),
+            color=theme.faint,
+            zorder=0,
+            label=r"antipodal clusters, $e^{-\beta}$",
+        )
         for colour, mark, n in zip(theme.palette, "o^", (4, 5)):
             one = data.to_dataset().where(data.n == n, drop=True)
             ax.plot(
-                one.beta, one.growth, mark, color=colour, markersize=5 if n == 4 else 4, label=f"$n={n}$, most stable found"
+                one.beta,
+                one.growth,
+                mark,
+                color=colour,
+                markersize=5 if n == 4 else 4,
+                label=f"$n={n}$, most stable found",
             )
-        ax.set(yscale="log", xlabel=r"$\beta$", ylabel="largest eigenvalue (USA)", title="Critical points other than consensus")
+        ax.set(
+            yscale="log",
+            xlabel=r"$\beta$",
+            ylabel="largest eigenvalue (USA)",
+            title="Critical points other than consensus",
+        )
         ax.legend(loc="lower left")
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
-    return [*_hessian_claims(data), *_range_claims(data), *_saddle_claims(data), _consensus_claim(data)]
+    return [
+        *_hessian_claims(data),
+        *_range_claims(data),
+        *_saddle_claims(data),
+        _consensus_claim(data),
+    ]
 
 
 def _hessian_claims(data) -> list[Claim]:
     return [
         Claim(
             "hessian-circle",
-            "on the circle ∂²E/∂θ_i∂θ_j = g(θ_i − θ_j)/n², and minus the sum of its row on the diagonal "
-            "(n = 7, β = 3): relative error",
-            "(B.1)", float(data["hessian/circle"]), at_most(1e-12),
+            "on the circle ∂²E/∂θ_i∂θ_j = g(θ_i − θ_j)/n², and minus the sum of its row on the"
+            " diagonal (n = 7, β = 3): relative error",
+            "(B.1)",
+            float(data["hessian/circle"]),
+            at_most(1e-12),
         ),
         Claim(
             "hessian-sphere",
-            "for d = 4 the mean over skew B of d²E/ds², where the tokens of S turn by e^{sB}, is "
-            "−n⁻² Σ_{i∈S, j∉S} g(∠(x_i, x_j)) with g(ζ) = e^{β cos ζ}((d−1) cos ζ − β sin²ζ) (n = 7, β = 3): relative error",
-            "(B.4)", float(data["hessian/sphere"]), at_most(1e-12),
+            "for d = 4 the mean over skew B of d²E/ds², where the tokens of S turn by e^{sB}, is"
+            " −n⁻² Σ_{i∈S, j∉S} g(∠(x_i, x_j)) with g(ζ) = e^{β cos ζ}((d−1) cos ζ − β sin²ζ) (n ="
+            " 7, β = 3): relative error",
+            "(B.4)",
+            float(data["hessian/sphere"]),
+            at_most(1e-12),
             note="the mean is exact: E B² = −(d−1) I and E⟨Bx, y⟩² = 1 − ⟨x, y⟩²",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _range_claims(data) -> list[Claim]:
     one = data["range"].to_dataset()
     error = np.abs(one.tau - attraction_range(one.beta.values, one.d.values.astype(int))).max()
-    shown = ", ".join(f"β = {b:g}: {t:.10f}" for b, d, t in zip(one.beta.values, one.d.values, one.tau.values) if d == 2)
+    shown = ", ".join(
+        f"β = {b:g}: {t:.10f}"
+        for b, d, t in zip(one.beta.values, one.d.values, one.tau.values)
+        if d == 2
+    )
     half, full = data["threshold"].beta.values
     n = int(data["threshold"].attrs["n"])
     printed = f"n²/π² = {n**2 / np.pi**2:.2f}"
     return [
         Claim(
             "range",
-            "the curvature of the pair energy changes sign at τ* with β sin²τ* = (d−1) cos τ*: largest error over "
-            "β = 1 to 100 for d = 2 and β = 2, 9 for d = 3",
-            "Appendix B, (B.2)", float(error), at_most(1e-9), note=f"d = 2, {shown}",
+            "the curvature of the pair energy changes sign at τ* with β sin²τ* = (d−1) cos τ*:"
+            " largest error over β = 1 to 100 for d = 2 and β = 2, 9 for d = 3",
+            "Appendix B, (B.2)",
+            float(error),
+            at_most(1e-9),
+            note=f"d = 2, {shown}",
         ),
         Claim(
             "threshold-half",
-            f"(n−1) τ* = π/2, which the proof needs, holds at β = {saddle_threshold(n):.4f} for n = {n}, d = 2",
-            "Theorem 5.1, Appendix B", float(half), near_relative(saddle_threshold(n), 1e-7),
-            erratum=f"After Problem 3, β ≥ {printed} is said to suffice. The proof as written needs β ≥ {half:.2f} for "
-            f"n = {n}; the value is right all the same, since β ≥ {full:.2f} puts the tokens in an open half circle.",
+            f"(n−1) τ* = π/2, which the proof needs, holds at β = {saddle_threshold(n):.4f} for n ="
+            f" {n}, d = 2",
+            "Theorem 5.1, Appendix B",
+            float(half),
+            near_relative(saddle_threshold(n), 1e-7),
+            erratum=(
+                f"After Problem 3, β ≥ {printed} is said to suffice. The proof as written needs β ≥"
+                f" {half:.2f} for n = {n}; the value is right all the same, since β ≥ {full:.2f}"
+                " puts the tokens in an open half circle."
+            ),
         ),
         Claim(
             "threshold-full",
-            f"(n−1) τ* = π, enough for an open half circle, holds at β = {saddle_threshold(n, np.pi):.4f} for n = {n}, d = 2",
-            "remark after Problem 3", float(full), near_relative(saddle_threshold(n, np.pi), 1e-7),
-            note=f"this is what the printed {printed} approximates; tokens in an open half circle collapse by Lemma 6.4",
+            "(n−1) τ* = π, enough for an open half circle, holds at β ="
+            f" {saddle_threshold(n, np.pi):.4f} for n = {n}, d = 2",
+            "remark after Problem 3",
+            float(full),
+            near_relative(saddle_threshold(n, np.pi), 1e-7),
+            note=(
+                f"this is what the printed {printed} approximates; tokens in an open half circle"
+                " collapse by Lemma 6.4"
+            ),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _saddle_claims(data) -> list[Claim]:
@@ -267,34 +396,43 @@ def _saddle_claims(data) -> list[Claim]:
     return [
         Claim(
             "saddles",
-            "each critical point found on the circle but consensus is a strict saddle "
-            f"(n = 4, 5; β = {', '.join(f'{one:.3g}' for one in np.unique(saddles.beta))}): "
-            "for each n and β the least of their largest eigenvalues under USA is e^{−β}, that of two antipodal clusters "
-            "(greatest relative difference)",
+            "each critical point found on the circle but consensus is a strict saddle (n = 4, 5; β"
+            f" = {', '.join(f'{one:.3g}' for one in np.unique(saddles.beta))}): for each n and β"
+            " the least of their largest eigenvalues under USA is e^{−β}, that of two antipodal"
+            " clusters (greatest relative difference)",
             "Theorem 5.1 (large β), Theorem 4.3 (β ≤ 1), arXiv 2507.22857 (all)",
-            float(np.abs(saddles.growth * np.exp(saddles.beta) - 1).max()), at_most(1e-4),
-            note=f"{', '.join(str(int(one)) for one in saddles.found)} distinct critical points; two antipodal clusters have "
-            "the eigenvalue e^{−β} whatever their masses",
+            float(np.abs(saddles.growth * np.exp(saddles.beta) - 1).max()),
+            at_most(1e-4),
+            note=(
+                f"{', '.join(str(int(one)) for one in saddles.found)} distinct critical points; two"
+                " antipodal clusters have the eigenvalue e^{−β} whatever their masses"
+            ),
         ),
         Claim(
             "subsets",
-            "each of them has a subset S with Σ_{i∈S, j∉S} g(θ_i − θ_j) < 0, which (B.2) forbids at a maximum: the weakest "
-            "of these is −(n−1) e^{−β} for each n and β, that of one token against all others opposite (greatest relative "
-            "difference)",
-            "(B.2)", float(np.abs(saddles.lowest * np.exp(2 * saddles.beta) / (saddles.n - 1) + 1).max()), at_most(1e-4),
+            "each of them has a subset S with Σ_{i∈S, j∉S} g(θ_i − θ_j) < 0, which (B.2) forbids at"
+            " a maximum: the weakest of these is −(n−1) e^{−β} for each n and β, that of one token"
+            " against all others opposite (greatest relative difference)",
+            "(B.2)",
+            float(np.abs(saddles.lowest * np.exp(2 * saddles.beta) / (saddles.n - 1) + 1).max()),
+            at_most(1e-4),
         ),
         Claim(
             "contrast",
-            "the search does find a stable critical point where there is one, the triangle for n = 3 and β = −1: its largest "
-            "eigenvalue under USA",
-            "arXiv 2507.22857", float(stable.growth), near(triangle_eigenvalue(-1.0), 1e-9),
+            "the search does find a stable critical point where there is one, the triangle for n ="
+            " 3 and β = −1: its largest eigenvalue under USA",
+            "arXiv 2507.22857",
+            float(stable.growth),
+            near(triangle_eigenvalue(-1.0), 1e-9),
         ),
         Claim(
             "subsets-stable",
             "at that stable critical point every sum (B.2) is positive: the least, in units of e^β",
-            "(B.1), (B.2)", float(stable.lowest), near(2 * interaction_curvature(2 * np.pi / 3, -1.0) * np.e, 1e-9),
+            "(B.1), (B.2)",
+            float(stable.lowest),
+            near(2 * interaction_curvature(2 * np.pi / 3, -1.0) * np.e, 1e-9),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _consensus_claim(data) -> Claim:
@@ -302,10 +440,15 @@ def _consensus_claim(data) -> Claim:
     beta, count = saddle_threshold(4), len(last)
     return Claim(
         "consensus",
-        f"n = 4 tokens on the circle reach consensus at β = {beta:.4f}, where (n−1) τ* = π/2: share of {count} runs of SA "
-        "by t = 10000",
-        "Theorem 5.1", float((last > 1 - 1e-6).mean()), between(1, 1),
-        note=f"two antipodal clusters live for t ≈ {1 / polygon_growth(2, beta):.0f} here; at the threshold for n = 32 they "
-        f"would live for e^{2 * saddle_threshold(32):.0f}, so only small n can be followed to the end; if a share p of starts "
-        f"failed, {count} successes would have probability below 5 % for p > {3 / count:.2g}",
-    )  # fmt: skip
+        f"n = 4 tokens on the circle reach consensus at β = {beta:.4f}, where (n−1) τ* = π/2: share"
+        f" of {count} runs of SA by t = 10000",
+        "Theorem 5.1",
+        float((last > 1 - 1e-6).mean()),
+        between(1, 1),
+        note=(
+            f"two antipodal clusters live for t ≈ {1 / polygon_growth(2, beta):.0f} here; at the"
+            f" threshold for n = 32 they would live for e^{2 * saddle_threshold(32):.0f}, so only"
+            f" small n can be followed to the end; if a share p of starts failed, {count} successes"
+            f" would have probability below 5 % for p > {3 / count:.2g}"
+        ),
+    )

@@ -1,9 +1,10 @@
 """Orthogonal tokens stay equiangular, and one scalar equation tells their cosine.
 
-Orthonormal tokens are followed under SA and USA, n = 32 and beta = 1 and 4, by the adaptive solver (tolerance 1e-12), and
-every pair is compared with gamma_beta(t) of (6.9) and (6.10). Equiangular tokens with another common cosine obey the same
-equation. RK4 runs with steps 0.4, 0.2, 0.1, 0.05 give the order of convergence to gamma_beta. Through Transformer layers the
-cosine is compared with the exact recursion of one number. The bound (D.8) is evaluated on simulated cosines.
+Orthonormal tokens are followed under SA and USA, n = 32 and beta = 1 and 4, by the adaptive solver
+(tolerance 1e-12), and every pair is compared with gamma_beta(t) of (6.9) and (6.10). Equiangular
+tokens with another common cosine obey the same equation. RK4 runs with steps 0.4, 0.2, 0.1, 0.05
+give the order of convergence to gamma_beta. Through Transformer layers the cosine is compared with
+the exact recursion of one number. The bound (D.8) is evaluated on simulated cosines.
 """
 
 from __future__ import annotations
@@ -32,8 +33,14 @@ TIGHT = Adaptive(rtol=1e-12)
 
 def compute(scale: Scale) -> xr.DataTree:
     parts = {"flow": _flow(), "order": _order(), "layers": _layers(), "bound": _bound()}
-    setting = "n = 32 orthonormal tokens, beta = 1 and 4, t up to 10, adaptive with tolerance 1e-12; n = 2, beta = 0 for (D.8)"
-    return xr.DataTree(xr.Dataset(attrs={"setting": setting}), {name: xr.DataTree(part) for name, part in parts.items()})
+    setting = (
+        "n = 32 orthonormal tokens, beta = 1 and 4, t up to 10, adaptive with tolerance 1e-12; n ="
+        " 2, beta = 0 for (D.8)"
+    )
+    return xr.DataTree(
+        xr.Dataset(attrs={"setting": setting}),
+        {name: xr.DataTree(part) for name, part in parts.items()},
+    )
 
 
 def _cosines(run: xr.Dataset) -> np.ndarray:
@@ -59,7 +66,13 @@ def _flow() -> xr.Dataset:
             "exact": (("run", "time"), np.array(exact)),
             "off": ("run", list(off)),
         },
-        coords={"time": TIMES, **{name: ("run", list(column)) for name, column in zip(("law", "beta", "rho"), zip(*runs))}},
+        coords={
+            "time": TIMES,
+            **{
+                name: ("run", list(column))
+                for name, column in zip(("law", "beta", "rho"), zip(*runs))
+            },
+        },
     )
 
 
@@ -68,7 +81,12 @@ def _order() -> xr.Dataset:
     exact = equiangular_cosine(2.0, N, 1.0)
     off = [
         np.abs(
-            _cosines(simulate(SelfAttention(beta=1.0), Orthogonal(n=N, d=N), t=2.0, frames=2, solver=RK4(h=h)))[-1] - exact
+            _cosines(
+                simulate(
+                    SelfAttention(beta=1.0), Orthogonal(n=N, d=N), t=2.0, frames=2, solver=RK4(h=h)
+                )
+            )[-1]
+            - exact
         ).max()
         for h in STEPS
     ]
@@ -79,24 +97,45 @@ def _layers() -> xr.Dataset:
     """All cosines after each of 100 layers of h = 0.1 against the recursion."""
     off = []
     for beta in BETAS:
-        run = simulate(SelfAttention(beta=beta), Orthogonal(n=N, d=N), t=10.0, frames=101, solver=Layer(h=0.1))
+        run = simulate(
+            SelfAttention(beta=beta), Orthogonal(n=N, d=N), t=10.0, frames=101, solver=Layer(h=0.1)
+        )
         off.append(np.abs(_cosines(run) - layer_cosines(run.layer.values, N, beta)[:, None]).max())
     return xr.Dataset({"off": ("beta", off)}, coords={"beta": list(BETAS)})
 
 
 def _bound() -> xr.Dataset:
-    """1 - gamma over the right side of (D.8) (SA) and of Remark D.1 (USA); s = 1 is the time from which they are claimed."""
+    """1 - gamma over the right side of (D.8) (SA) and of Remark D.1 (USA).
+
+    S = 1 is the time from which they are claimed.
+    """
     cases = (("SA", 2, 0.0), ("SA", 8, 1.0), ("USA", 2, 0.5))
     s = np.linspace(0, 2, 81)
     ratio, cosine = [], []
     for law, n, beta in cases:
-        since, rate = (n * np.exp(beta) / 2, n / (n + np.exp(beta / 2))) if law == "SA" else (n / 2, np.exp(beta / 2))
-        run = simulate(LAWS[law](beta=beta), Orthogonal(n=n, d=n), t=2 * since, frames=81, solver=RK4(h=since / 400))
+        since, rate = (
+            (n * np.exp(beta) / 2, n / (n + np.exp(beta / 2)))
+            if law == "SA"
+            else (n / 2, np.exp(beta / 2))
+        )
+        run = simulate(
+            LAWS[law](beta=beta),
+            Orthogonal(n=n, d=n),
+            t=2 * since,
+            frames=81,
+            solver=RK4(h=since / 400),
+        )
         gap = ((run.x.values[:, 0] - run.x.values[:, 1]) ** 2).sum(-1) / 2
         ratio.append(gap / (0.5 * np.exp(-rate * since * (s - 1))))
         cosine.append(1 - gap)
-    coords = {"s": s, **{name: ("case", list(one)) for name, one in zip(("law", "n", "beta"), zip(*cases))}}
-    return xr.Dataset({"ratio": (("case", "s"), np.array(ratio)), "cosine": (("case", "s"), np.array(cosine))}, coords=coords)
+    coords = {
+        "s": s,
+        **{name: ("case", list(one)) for name, one in zip(("law", "n", "beta"), zip(*cases))},
+    }
+    return xr.Dataset(
+        {"ratio": (("case", "s"), np.array(ratio)), "cosine": (("case", "s"), np.array(cosine))},
+        coords=coords,
+    )
 
 
 def draw(data: xr.DataTree):
@@ -105,11 +144,16 @@ def draw(data: xr.DataTree):
     with look(left) as theme:
         for k in np.flatnonzero(flow.rho.values == 0):
             one = flow.isel(run=k)
-            colour, dash = theme.palette[0 if one.law == "SA" else 2], "-" if one.beta == 1 else "--"
+            colour, dash = (
+                theme.palette[0 if one.law == "SA" else 2],
+                "-" if one.beta == 1 else "--",
+            )
             name = rf"{one.law.item()}, $\beta={one.beta.item():g}$"
             left.plot(flow.time, one.exact, dash, color=colour, linewidth=1, label=name)
             left.plot(flow.time[::6], one.cosine[::6], "o", color=colour, markersize=3)
-        left.set(xlabel=r"time $t$", ylabel=r"common cosine $\gamma$", xlim=(0, 10), ylim=(-0.02, 1.03))
+        left.set(
+            xlabel=r"time $t$", ylabel=r"common cosine $\gamma$", xlim=(0, 10), ylim=(-0.02, 1.03)
+        )
         left.legend(loc="lower right")
         left.set_title("32 orthogonal tokens: theory (lines), flow (dots)")
     with look(right) as theme:
@@ -127,7 +171,12 @@ def draw(data: xr.DataTree):
 
 def claims(data: xr.DataTree) -> list[Claim]:
     flow = data["flow"].to_dataset()
-    return [*_flow_claims(flow), _speed_claim(flow), *_solver_claims(data), *_bound_claims(data["bound"].to_dataset())]
+    return [
+        *_flow_claims(flow),
+        _speed_claim(flow),
+        *_solver_claims(data),
+        *_bound_claims(data["bound"].to_dataset()),
+    ]
 
 
 def _flow_claims(flow: xr.Dataset) -> list[Claim]:
@@ -139,13 +188,19 @@ def _flow_claims(flow: xr.Dataset) -> list[Claim]:
         found.append(
             Claim(
                 f"{law.lower()}-{beta:g}" + (f"-rho{rho:g}" if rho else ""),
-                f"n = 32 {start}, {law} at β = {beta:g}: all cosines equal γ_β(t) up to t = 10 (greatest difference)",
+                f"n = 32 {start}, {law} at β = {beta:g}: all cosines equal γ_β(t) up to t = 10"
+                " (greatest difference)",
                 "Theorem 6.8, " + ("(6.9)" if law == "SA" else "(6.10)"),
                 float(one.off),
                 between(0, 1e-9),
-                note=""
-                if rho == 0
-                else "the paper states it for orthogonal tokens; any common cosine in (−1/(n−1), 1) obeys the same equation",
+                note=(
+                    ""
+                    if rho == 0
+                    else (
+                        "the paper states it for orthogonal tokens; any common cosine in (−1/(n−1),"
+                        " 1) obeys the same equation"
+                    )
+                ),
             )
         )
     return found
@@ -157,16 +212,20 @@ def _solver_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "order",
-            "RK4 approaches γ_β(2) with order 4 in the step (slope over h = 0.4 … 0.05; n = 32, β = 1)",
+            "RK4 approaches γ_β(2) with order 4 in the step (slope over h = 0.4 … 0.05; n = 32, β"
+            " = 1)",
             "Theorem 6.8, numerical method",
             float(slope),
             near(4, 0.2),
-            note=f"error {float(order.off[-1]):.2g} at h = 0.05; a field frozen inside the step would give order 1",
+            note=(
+                f"error {float(order.off[-1]):.2g} at h = 0.05; a field frozen inside the step"
+                " would give order 1"
+            ),
         ),
         Claim(
             "layers",
-            "through layers x ← normalize(x + h A x), h = 0.1, all cosines follow the recursion of one number for 100 layers "
-            "(greatest difference; n = 32, β = 1 and 4)",
+            "through layers x ← normalize(x + h A x), h = 0.1, all cosines follow the recursion of"
+            " one number for 100 layers (greatest difference; n = 32, β = 1 and 4)",
             "Theorem 6.8, layer map",
             float(data["layers"].off.max()),
             between(0, 1e-13),
@@ -176,14 +235,21 @@ def _solver_claims(data: xr.DataTree) -> list[Claim]:
 
 def _speed_claim(flow: xr.Dataset) -> Claim:
     """From the increments of the cosine between frames, which are means of its speed."""
-    runs = [flow.isel(run=k) for k in range(flow.sizes["run"]) if flow.law[k] == "SA" and flow.rho[k] == 0]
+    runs = [
+        flow.isel(run=k)
+        for k in range(flow.sizes["run"])
+        if flow.law[k] == "SA" and flow.rho[k] == 0
+    ]
     speeds = []
     for one in runs:
         low = one.cosine.values[1:] <= 0.5
-        speeds.append((np.diff(one.cosine) / np.diff(flow.time))[low].min() * N * np.exp(float(one.beta)))
+        speeds.append(
+            (np.diff(one.cosine) / np.diff(flow.time))[low].min() * N * np.exp(float(one.beta))
+        )
     return Claim(
         "speed",
-        "while γ_β ≤ ½, dγ_β/dt ≥ 1/(n e^β) (SA, n = 32, β = 1 and 4: least n e^β dγ_β/dt, by increments over 0.1)",
+        "while γ_β ≤ ½, dγ_β/dt ≥ 1/(n e^β) (SA, n = 32, β = 1 and 4: least n e^β dγ_β/dt, by"
+        " increments over 0.1)",
         "Theorem 6.9, proof",
         float(min(speeds)),
         at_least(1),
@@ -197,16 +263,20 @@ def _bound_claims(bound: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "bound",
-            "(D.8) bounds 1 − γ_β(t) from t = n e^β/2 on (greatest ratio of the two sides; n = 2, β = 0 and n = 8, β = 1)",
+            "(D.8) bounds 1 − γ_β(t) from t = n e^β/2 on (greatest ratio of the two sides; n = 2, β"
+            " = 0 and n = 8, β = 1)",
             "(D.8)",
             float(np.maximum(pair.ratio, eight.ratio).where(late, drop=True).max()),
             at_most(1.0),
-            erratum=f"(D.8) is printed for all t ≥ 0; for n = 2, β = 0 it is false at t = 0, where the ratio is {early:.4f} "
-            "(it would say 1 ≤ ½e^{2/3} = 0.974)",
+            erratum=(
+                "(D.8) is printed for all t ≥ 0; for n = 2, β = 0 it is false at t = 0, where the"
+                f" ratio is {early:.4f} (it would say 1 ≤ ½e^{{2/3}} = 0.974)"
+            ),
         ),
         Claim(
             "bound-early",
-            "(D.8) as printed, for all t ≥ 0, is false: for n = 2, β = 0, t = 0 the ratio of its sides is 2e^{−2/3}",
+            "(D.8) as printed, for all t ≥ 0, is false: for n = 2, β = 0, t = 0 the ratio of its"
+            " sides is 2e^{−2/3}",
             "(D.8)",
             float(pair.ratio[0]),
             near(2 * np.exp(-2 / 3), 1e-9),
@@ -221,7 +291,8 @@ def _bound_claims(bound: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "bound-usa",
-            "USA: 1 − γ ≤ ½ exp(−e^{β/2}(t − n/2)) from t = n/2 on (greatest ratio; n = 2, β = 0.5)",
+            "USA: 1 − γ ≤ ½ exp(−e^{β/2}(t − n/2)) from t = n/2 on (greatest ratio; n = 2, β ="
+            " 0.5)",
             "Remark D.1",
             float(usa.ratio.where(late, drop=True).max()),
             at_most(1.0),

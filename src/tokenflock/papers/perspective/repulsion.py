@@ -1,10 +1,12 @@
 """Repelling tokens, and the configurations that minimise the energy.
 
-With V = -I the energy falls. Uniform tokens (d = 3 or 2, beta = 2) are followed by RK4 (h = 0.2) up to t = 800 under USA and
-SA, from several starts each; energies at the end are compared with the closed forms of the simplex, the octahedron, the
-icosahedron and the pentagon. The inner products of the end states say whether they are sharp in the sense of Cohn and Kumar: m
-distinct inner products, and a spherical (2m-1)-design, that is sum_ij P_k(<x_i, x_j>) = 0 for the Gegenbauer polynomials P_k
-of degree 1 ... 2m-1. Random configurations, and small random changes of each end state, compete with it for the least energy.
+With V = -I the energy falls. Uniform tokens (d = 3 or 2, beta = 2) are followed by RK4 (h = 0.2) up
+to t = 800 under USA and SA, from several starts each; energies at the end are compared with the
+closed forms of the simplex, the octahedron, the icosahedron and the pentagon. The inner products of
+the end states say whether they are sharp in the sense of Cohn and Kumar: m distinct inner products,
+and a spherical (2m-1)-design, that is sum_ij P_k(<x_i, x_j>) = 0 for the Gegenbauer polynomials P_k
+of degree 1 ... 2m-1. Random configurations, and small random changes of each end state, compete
+with it for the least energy.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
-from tokenflock.theory import cross_polytope_energy, icosahedron_energy, polygon_energy, simplex_energy
+from tokenflock.theory import (
+    cross_polytope_energy,
+    icosahedron_energy,
+    polygon_energy,
+    simplex_energy,
+)
 
 SOURCE = "Section 9.1, Theorem 9.2"
 BETA = 2.0
@@ -47,20 +54,41 @@ def compute(scale: Scale) -> xr.DataTree:
     repeats = scale.pick(quick=4, paper=32)
     few = scale.pick(quick=("icosahedron",), paper=tuple(CASES))  # where SA runs too
     laws = {name: ("USA", "SA") if name in few else ("USA",) for name in CASES}
-    parts = {name: _end_states(n, d, laws[name], repeats, scale) for name, (n, d, _, _) in CASES.items()}
-    setting = f"V = -I, beta = 2, {repeats} uniform starts each, t = 800; USA, and SA for {', '.join(few)}"
-    return xr.DataTree(xr.Dataset(attrs={"setting": setting}), {name: xr.DataTree(part) for name, part in parts.items()})
+    parts = {
+        name: _end_states(n, d, laws[name], repeats, scale) for name, (n, d, _, _) in CASES.items()
+    }
+    setting = (
+        f"V = -I, beta = 2, {repeats} uniform starts each, t = 800; USA, and SA for"
+        f" {', '.join(few)}"
+    )
+    return xr.DataTree(
+        xr.Dataset(attrs={"setting": setting}),
+        {name: xr.DataTree(part) for name, part in parts.items()},
+    )
 
 
 def _end_states(n: int, d: int, laws: tuple[str, ...], repeats: int, scale: Scale) -> xr.Dataset:
-    options = {"times": [800.0], "solver": RK4(h=0.2), "keep": True, "dtype": "float64", "repeats": repeats}
+    options = {
+        "times": [800.0],
+        "solver": RK4(h=0.2),
+        "keep": True,
+        "dtype": "float64",
+        "repeats": repeats,
+    }
     runs = [
         ensemble(
-            LAWS[name](beta=BETA, repulsive=True), Uniform(n=n, d=d), observe=[Energy(), InnerProducts()], seed=1, **options
+            LAWS[name](beta=BETA, repulsive=True),
+            Uniform(n=n, d=d),
+            observe=[Energy(), InnerProducts()],
+            seed=1,
+            **options,
         )
         for name in laws
     ]
-    ends = xr.concat([run.isel(time=-1, drop=True).drop_attrs() for run in runs], dim=xr.Variable("law", list(laws)))
+    ends = xr.concat(
+        [run.isel(time=-1, drop=True).drop_attrs() for run in runs],
+        dim=xr.Variable("law", list(laws)),
+    )
     best = ends.inner_products.values[0, ends.energy.values[0].argmin()]
     return ends[["energy"]].assign(
         gram=(("particle", "other"), best),
@@ -69,7 +97,9 @@ def _end_states(n: int, d: int, laws: tuple[str, ...], repeats: int, scale: Scal
 
 
 def _rivals(gram: np.ndarray, d: int, count: int) -> float:
-    """The least energy of so many configurations: half of them random, half small changes of one with this Gram matrix."""
+    """The least energy of so many configurations: half of them random, half small changes of one
+    with this Gram matrix.
+    """
     rng, n = np.random.default_rng(9), len(gram)
     values, vectors = np.linalg.eigh(gram)
     x = (vectors * np.sqrt(np.maximum(values, 0)))[:, -d:]
@@ -91,7 +121,11 @@ def _strength(gram: np.ndarray, d: int) -> int:
     """The greatest t such that the tokens are a spherical t-design."""
     gram = np.clip(gram, -1, 1)
     for k in range(1, 12):
-        P = np.cos(k * np.arccos(gram)) if d == 2 else eval_gegenbauer(k, d / 2 - 1, gram) / eval_gegenbauer(k, d / 2 - 1, 1.0)
+        P = (
+            np.cos(k * np.arccos(gram))
+            if d == 2
+            else eval_gegenbauer(k, d / 2 - 1, gram) / eval_gegenbauer(k, d / 2 - 1, 1.0)
+        )
         if abs(P.mean()) > 1e-6:
             return k - 1
     return 11
@@ -108,11 +142,20 @@ def draw(data: xr.DataTree):
             ax.hlines(levels, 0, counts, color=theme.palette[0 if sharp else 2], linewidth=3)
             for level, count in zip(levels, counts):
                 ax.annotate(
-                    f"{round(level, 3) + 0.0:.3f}", (count, level), (3, 0), textcoords="offset points", va="center", fontsize=8
+                    f"{round(level, 3) + 0.0:.3f}",
+                    (count, level),
+                    (3, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=8,
                 )
             ax.set(ylim=(-1.1, 1.0), xlim=(0, 1.6 * max(counts)), xlabel="pairs")
             verdict = "sharp" if sharp else "not sharp"
-            ax.set_title(f"{name}\n$n={n}$, $d={d}$\n$m={len(levels)}$, {_strength(gram, d)}-design: {verdict}", fontsize=8.5)
+            ax.set_title(
+                f"{name}\n$n={n}$, $d={d}$\n$m={len(levels)}$, {_strength(gram, d)}-design:"
+                f" {verdict}",
+                fontsize=8.5,
+            )
     axes[0].set_ylabel(r"$\langle x_i,x_j\rangle$")
     return figure
 
@@ -124,21 +167,29 @@ def claims(data: xr.DataTree) -> list[Claim]:
     found = []
     for name, (n, d, exact, sharp) in CASES.items():
         part = data[name].to_dataset()
-        found += [*_energy_claims(name, n, d, exact, sharp, part), _rival_claim(name, n, d, exact, sharp, part)]
+        found += [
+            *_energy_claims(name, n, d, exact, sharp, part),
+            _rival_claim(name, n, d, exact, sharp, part),
+        ]
         found.append(_sharp_claim(name, n, d, part) if sharp else _blunt_claim(name, n, d, part))
     return found
 
 
-def _energy_claims(name: str, n: int, d: int, exact: float, sharp: bool, part: xr.Dataset) -> list[Claim]:
+def _energy_claims(
+    name: str, n: int, d: int, exact: float, sharp: bool, part: xr.Dataset
+) -> list[Claim]:
     return [
         Claim(
             f"{name}-{law.lower()}",
-            f"{n} tokens in d = {d} under {law} with V = −I, β = 2, come to rest at the energy of the {name} "
-            f"(least of {part.sizes['repeat']} starts)",
+            f"{n} tokens in d = {d} under {law} with V = −I, β = 2, come to rest at the energy of"
+            f" the {name} (least of {part.sizes['repeat']} starts)",
             SOURCES[sharp],
             float(part.energy.sel(law=law).min()),
             near(exact, 1e-9),
-            note=f"{int((part.energy.sel(law=law) < exact + 1e-6).sum())} of {part.sizes['repeat']} starts come there",
+            note=(
+                f"{int((part.energy.sel(law=law) < exact + 1e-6).sum())} of {part.sizes['repeat']}"
+                " starts come there"
+            ),
         )
         for law in part.law.values
     ]
@@ -148,8 +199,8 @@ def _rival_claim(name: str, n: int, d: int, exact: float, sharp: bool, part: xr.
     lowest = min(float(part.rival), float(part.energy.min()))
     return Claim(
         f"{name}-least",
-        f"no configuration of {n} tokens in d = {d} has less energy at β = 2: none of random ones, small changes of it, "
-        "ends of the flow (least excess)",
+        f"no configuration of {n} tokens in d = {d} has less energy at β = 2: none of random ones,"
+        " small changes of it, ends of the flow (least excess)",
         SOURCES[sharp],
         lowest - exact,
         at_least(-1e-12),
@@ -161,8 +212,8 @@ def _sharp_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
     m, strength = len(_distinct(part.gram.values)), _strength(part.gram.values, d)
     return Claim(
         f"{name}-sharp",
-        f"the end state of {n} tokens in d = {d} is sharp: it has m = {m} distinct inner products and is a (2m−1)-design "
-        "(strength of the design less 2m − 1)",
+        f"the end state of {n} tokens in d = {d} is sharp: it has m = {m} distinct inner products"
+        " and is a (2m−1)-design (strength of the design less 2m − 1)",
         "Definition 9.1",
         float(strength - (2 * m - 1)),
         at_least(0),
@@ -174,13 +225,21 @@ def _blunt_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
     m, strength = len(_distinct(part.gram.values)), _strength(part.gram.values, d)
     return Claim(
         f"{name}-sharp",
-        f"the end state of {n} tokens in d = {d} minimises the energy and is not sharp (strength of the design less 2m − 1)",
+        f"the end state of {n} tokens in d = {d} minimises the energy and is not sharp (strength of"
+        " the design less 2m − 1)",
         "Theorem 9.2 and Definition 9.1",
         float(strength - (2 * m - 1)),
         at_most(-1),
-        note=f"m = {m} distinct inner products, a {strength}-design; that it is the least is found by the flow, not proved",
-        erratum="Theorem 9.2 prints that every minimiser is a sharp configuration or the 600-cell. Cohn and Kumar prove the "
-        "converse: those are minimisers. Five tokens on S² have a minimiser, and no five points there are sharp: m = 1 allows "
-        "4 points at most, and m = 2, 3, 4, … need 3-, 5-, 7-designs, …, of 6, 12, 20 points and more. The least energy found "
-        f"is that of the triangular bipyramid, with m = {m} inner products and strength {strength} where {2 * m - 1} is needed",
+        note=(
+            f"m = {m} distinct inner products, a {strength}-design; that it is the least is found"
+            " by the flow, not proved"
+        ),
+        erratum=(
+            "Theorem 9.2 prints that every minimiser is a sharp configuration or the 600-cell."
+            " Cohn and Kumar prove the converse: those are minimisers. Five tokens on S² have a"
+            " minimiser, and no five points there are sharp: m = 1 allows 4 points at most, and m"
+            " = 2, 3, 4, … need 3-, 5-, 7-designs, …, of 6, 12, 20 points and more. The least"
+            f" energy found is that of the triangular bipyramid, with m = {m} inner products and"
+            f" strength {strength} where {2 * m - 1} is needed"
+        ),
     )

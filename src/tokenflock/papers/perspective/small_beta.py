@@ -1,11 +1,13 @@
 """Small beta: consensus from almost every start.
 
-At beta = 0, n = 20 uniform tokens for d = 2, 3, 5 follow the flow (RK4, h = 0.2, float64) until t = 40. At critical points of
-E_0 = (1/n) sum_ij <x_i, x_j> other than consensus its Hessian is twice the derivative of the library's velocity: it is taken
-for 60 tokens at random balanced configurations (mean zero), at the axes and their opposites, and with all tokens at one pole
-but one. Then the same 12 tokens in d = 3 run with beta = 0 and beta = 0.1, 0.01, 0.001 up to t = 3 (RK4, h = 0.05). Last,
-ensembles on the circle at beta = 1, SA and USA, n = 16, t = 300 (RK4, h = 0.2), in d = 4 at beta = 1/n, t = 60, and with one
-pair of Gaussian matrices Q, K at beta = 0.2, n = 20, d = 3, t = 60.
+At beta = 0, n = 20 uniform tokens for d = 2, 3, 5 follow the flow (RK4, h = 0.2, float64) until t =
+40. At critical points of E_0 = (1/n) sum_ij <x_i, x_j> other than consensus its Hessian is twice
+the derivative of the library's velocity: it is taken for 60 tokens at random balanced
+configurations (mean zero), at the axes and their opposites, and with all tokens at one pole but
+one. Then the same 12 tokens in d = 3 run with beta = 0 and beta = 0.1, 0.01, 0.001 up to t = 3
+(RK4, h = 0.05). Last, ensembles on the circle at beta = 1, SA and USA, n = 16, t = 300 (RK4, h =
+0.2), in d = 4 at beta = 1/n, t = 60, and with one pair of Gaussian matrices Q, K at beta = 0.2, n =
+20, d = 3, t = 60.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def compute(scale: Scale) -> xr.DataTree:
         "ends": _ends(repeats[1], scale),
     }
     setting = (
-        f"beta = 0: n = {N}, d = 2, 3, 5, {repeats[0]} starts each; beta = 1: n = 16, d = 2, {repeats[1]} starts, SA and USA"
+        f"beta = 0: n = {N}, d = 2, 3, 5, {repeats[0]} starts each; beta = 1: n = 16, d = 2,"
+        f" {repeats[1]} starts, SA and USA"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
@@ -46,17 +49,31 @@ def compute(scale: Scale) -> xr.DataTree:
 def _zero(repeats: int, scale: Scale) -> xr.Dataset:
     """Largest distance between two tokens, for every start and time, at beta = 0."""
     run = flock.ensemble(
-        SelfAttention(beta=0.0), Uniform(n=N), over={"d": list(DIMENSIONS)}, repeats=repeats, t=40.0, frames=41,
-        solver=RK4(h=0.2), observe=[ConsensusDistance()], keep=True, dtype="float64", progress=scale.progress,
-    )  # fmt: skip
+        SelfAttention(beta=0.0),
+        Uniform(n=N),
+        over={"d": list(DIMENSIONS)},
+        repeats=repeats,
+        t=40.0,
+        frames=41,
+        solver=RK4(h=0.2),
+        observe=[ConsensusDistance()],
+        keep=True,
+        dtype="float64",
+        progress=scale.progress,
+    )
     return run[["consensus_distance"]].drop_attrs()
 
 
 def _saddles(count: int, n: int = 60) -> xr.Dataset:
-    """Largest eigenvalue of the Hessian of E_0 at balanced tokens, random or on +- the axes, and with one token at a pole."""
+    """Largest eigenvalue of the Hessian of E_0 at balanced tokens, random or on +- the axes, and
+    with one token at a pole.
+    """
     rng = np.random.default_rng(0)
     random = [[_top(_balanced(rng.normal(size=(n, d)))) for _ in range(count)] for d in DIMENSIONS]
-    axes = [_top(np.repeat(np.vstack([np.eye(d), -np.eye(d)]), n // (2 * d), axis=0)) for d in DIMENSIONS]
+    axes = [
+        _top(np.repeat(np.vstack([np.eye(d), -np.eye(d)]), n // (2 * d), axis=0))
+        for d in DIMENSIONS
+    ]
     pole = [_top(np.eye(d)[[0] * n] * np.r_[-1, np.ones(n - 1)][:, None]) for d in DIMENSIONS]
     found = {"random": (("d", "seed"), random), "axes": ("d", axes), "pole": ("d", pole)}
     return xr.Dataset(found, coords={"d": list(DIMENSIONS)}, attrs={"n": n})
@@ -72,23 +89,37 @@ def _balanced(x: np.ndarray) -> np.ndarray:
 
 def _top(x: np.ndarray) -> float:
     J = velocity_jacobian(Unnormalised(beta=0.0), x)
-    return float(np.linalg.eigvalsh(J + J.T)[-1])  # twice the symmetric derivative: the Hessian of E_0
+    return float(
+        np.linalg.eigvalsh(J + J.T)[-1]
+    )  # twice the symmetric derivative: the Hessian of E_0
 
 
 def _perturbed() -> xr.Dataset:
-    """sup over t <= 3 and tokens of |x^beta - x^0| for SA and USA, and the error as a function of time."""
+    """sup over t <= 3 and tokens of |x^beta - x^0| for SA and USA, and the error as a function of
+    time.
+    """
     laws = {"SA": SelfAttention, "USA": Unnormalised}
     times = np.linspace(0, 3, 61)
 
     def path(law, beta: float) -> np.ndarray:
-        return flock.simulate(law(beta=beta), Uniform(n=12, d=3), t=3.0, times=times, solver=RK4(h=0.05), seed=0).x.values
+        return flock.simulate(
+            law(beta=beta), Uniform(n=12, d=3), t=3.0, times=times, solver=RK4(h=0.05), seed=0
+        ).x.values
 
-    gaps = [[np.linalg.norm(path(law, b) - path(law, 0.0), axis=-1).max(axis=-1) for b in BETAS] for law in laws.values()]
-    return xr.Dataset({"gap": (("law", "beta", "time"), gaps)}, coords={"law": list(laws), "beta": list(BETAS), "time": times})
+    gaps = [
+        [np.linalg.norm(path(law, b) - path(law, 0.0), axis=-1).max(axis=-1) for b in BETAS]
+        for law in laws.values()
+    ]
+    return xr.Dataset(
+        {"gap": (("law", "beta", "time"), gaps)},
+        coords={"law": list(laws), "beta": list(BETAS), "time": times},
+    )
 
 
 def _ends(repeats: int, scale: Scale) -> xr.Dataset:
-    """Largest distance between two tokens at the end: circle at beta = 1, d = 4 at beta = 1/n, random Q, K at small beta."""
+    """Largest distance between two tokens at the end: circle at beta = 1, d = 4 at beta = 1/n,
+    random Q, K at small beta.
+    """
     Q, K = np.random.default_rng(0).normal(size=(2, 3, 3))
     runs = {
         "SA": (SelfAttention(beta=1.0), Uniform(n=16, d=2), 300.0),
@@ -99,11 +130,19 @@ def _ends(repeats: int, scale: Scale) -> xr.Dataset:
     }
     found = [
         flock.ensemble(
-            law, start, repeats=repeats, t=t, frames=2, observe=[ConsensusDistance()], keep=True, dtype="float64",
-            solver=RK4(h=0.2), progress=scale.progress,
+            law,
+            start,
+            repeats=repeats,
+            t=t,
+            frames=2,
+            observe=[ConsensusDistance()],
+            keep=True,
+            dtype="float64",
+            solver=RK4(h=0.2),
+            progress=scale.progress,
         ).consensus_distance.values[:, -1]
         for law, start, t in runs.values()
-    ]  # fmt: skip
+    ]
     return xr.Dataset({"distance": (("law", "repeat"), found)}, coords={"law": list(runs)})
 
 
@@ -122,8 +161,16 @@ def _draw_zero(ax, zero: xr.Dataset) -> None:
             ax.plot(zero.time, one.median("repeat"), dash, color=colour, label=f"$d={d}$, median")
             ax.plot(zero.time, one.max("repeat"), dash, color=colour, linewidth=0.7)
         ax.axhline(CONSENSUS, color=theme.faint, linewidth=0.8, zorder=0)
-        ax.text(40, CONSENSUS * 1.5, r"cosine $1-10^{-6}$", ha="right", color=theme.soft, fontsize=8)
-        ax.set(yscale="log", ylim=(1e-16, 8), xlim=(0, 40), xlabel="$t$", ylabel=r"$\max_{ij}|x_i-x_j|$")
+        ax.text(
+            40, CONSENSUS * 1.5, r"cosine $1-10^{-6}$", ha="right", color=theme.soft, fontsize=8
+        )
+        ax.set(
+            yscale="log",
+            ylim=(1e-16, 8),
+            xlim=(0, 40),
+            xlabel="$t$",
+            ylabel=r"$\max_{ij}|x_i-x_j|$",
+        )
         ax.set_title(rf"$\beta=0$, $n={N}$ (thin: slowest of {zero.sizes['repeat']})")
         ax.legend(loc="lower left")
 
@@ -133,7 +180,9 @@ def _draw_saddles(ax, saddles: xr.Dataset) -> None:
     with look(ax) as theme:
         d = np.linspace(1.7, 5.3, 50)
         ax.plot(d, 2 * (d - 1) / d, color=theme.ink, linewidth=1, label="$2(d-1)/d$")
-        ax.plot(d, 2 * (d - 1) / (d * n), "--", color=theme.palette[2], label="printed, $2(d-1)/(dn)$")
+        ax.plot(
+            d, 2 * (d - 1) / (d * n), "--", color=theme.palette[2], label="printed, $2(d-1)/(dn)$"
+        )
         for k in range(saddles.sizes["seed"]):
             ax.plot(
                 saddles.d,
@@ -143,7 +192,14 @@ def _draw_saddles(ax, saddles: xr.Dataset) -> None:
                 markersize=3,
                 label="random balanced" if k == 0 else None,
             )
-        ax.plot(saddles.d, saddles.axes, "D", color=theme.palette[1], markersize=4, label=r"tokens at $\pm e_k$")
+        ax.plot(
+            saddles.d,
+            saddles.axes,
+            "D",
+            color=theme.palette[1],
+            markersize=4,
+            label=r"tokens at $\pm e_k$",
+        )
         ax.set(ylim=(0, 2.9), xticks=saddles.d.values, xlabel="$d$", ylabel="largest eigenvalue")
         ax.set_title(f"Hessian of $E_0$ at balanced tokens, $n={n}$")
         ax.legend(loc="upper left", ncols=2, columnspacing=1, handletextpad=0.5)
@@ -154,8 +210,15 @@ def _draw_perturbed(ax, perturbed: xr.Dataset) -> None:
     with look(ax) as theme:
         for colour, mark, law in zip(theme.palette, "o^", perturbed.law.values):
             ax.plot(perturbed.beta, sup.sel(law=law), mark, color=colour, label=str(law))
-            ax.plot(perturbed.beta, sup.sel(law=law)[-1] * perturbed.beta / BETAS[-1], color=colour, linewidth=0.8)
-        ax.set(xscale="log", yscale="log", xlabel=r"$\beta$", ylabel=r"$\sup_{t\leq3}|x^\beta-x^0|$")
+            ax.plot(
+                perturbed.beta,
+                sup.sel(law=law)[-1] * perturbed.beta / BETAS[-1],
+                color=colour,
+                linewidth=0.8,
+            )
+        ax.set(
+            xscale="log", yscale="log", xlabel=r"$\beta$", ylabel=r"$\sup_{t\leq3}|x^\beta-x^0|$"
+        )
         ax.set_title(r"First order in $\beta$ (lines: slope 1)")
         ax.legend(loc="upper left")
 
@@ -168,14 +231,17 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 
 def _rule_of_three(count: int) -> str:
-    return f"if a share p of starts failed, {count} successes would have probability below 5 % for p > {3 / count:.2g}"
+    return (
+        f"if a share p of starts failed, {count} successes would have probability below 5 % for p >"
+        f" {3 / count:.2g}"
+    )
 
 
 def _consensus_at_zero(zero: xr.Dataset, d: int) -> Claim:
     last = zero.consensus_distance.sel(d=d).isel(time=-1)
     statement = (
-        f"at β = 0, n = {N} uniform tokens in d = {d} meet: share of {len(last)} starts with all cosines above 1 − 1e-6 "
-        "at t = 40"
+        f"at β = 0, n = {N} uniform tokens in d = {d} meet: share of {len(last)} starts with all"
+        " cosines above 1 − 1e-6 at t = 40"
     )
     share = float((last < CONSENSUS).mean())
     note = f"largest distance left {float(last.max()):.1e}; {_rule_of_three(len(last))}"
@@ -188,24 +254,34 @@ def _saddle_claims(saddles: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "saddles",
-            "at tokens with mean zero the Hessian of E_0 = (1/n) ΣΣ⟨x_i, x_j⟩ has an eigenvalue of at least 2(d−1)/d, so "
-            "they are strict "
-            f"saddles (d = 2, 3, 5, n = {n}): least ratio over {ratio.size} random configurations",
-            "Theorem 4.1, Lemma A.2, (C.2)", float(ratio.min()), between(1 - 1e-9, 1.5),
-            note=f"(C.2) prints 2(d−1)/(dn), true and loose by the factor n; ratios up to {float(ratio.max()):.3f}",
+            "at tokens with mean zero the Hessian of E_0 = (1/n) ΣΣ⟨x_i, x_j⟩ has an eigenvalue of"
+            f" at least 2(d−1)/d, so they are strict saddles (d = 2, 3, 5, n = {n}): least ratio"
+            f" over {ratio.size} random configurations",
+            "Theorem 4.1, Lemma A.2, (C.2)",
+            float(ratio.min()),
+            between(1 - 1e-9, 1.5),
+            note=(
+                "(C.2) prints 2(d−1)/(dn), true and loose by the factor n; ratios up to"
+                f" {float(ratio.max()):.3f}"
+            ),
         ),
         Claim(
             "saddles-sharp",
-            f"2(d−1)/d is attained where the tokens sit at ±e_k (d = 2, 3, 5, n = {n}): largest deviation of the ratio from 1",
-            "Lemma A.2", float(np.abs(saddles.axes / bound - 1).max()), at_most(1e-9),
+            f"2(d−1)/d is attained where the tokens sit at ±e_k (d = 2, 3, 5, n = {n}): largest"
+            " deviation of the ratio from 1",
+            "Lemma A.2",
+            float(np.abs(saddles.axes / bound - 1).max()),
+            at_most(1e-9),
         ),
         Claim(
             "pole",
-            f"a critical point of the other kind, all x_i = ±x_1, is a strict saddle: largest eigenvalue with one of {n} "
-            "tokens opposite, which is 2",
-            "Theorem 4.1, Lemma A.2", float(saddles.pole.min()), near(2, 1e-9),
+            "a critical point of the other kind, all x_i = ±x_1, is a strict saddle: largest"
+            f" eigenvalue with one of {n} tokens opposite, which is 2",
+            "Theorem 4.1, Lemma A.2",
+            float(saddles.pole.min()),
+            near(2, 1e-9),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _first_order(perturbed: xr.Dataset) -> list[Claim]:
@@ -213,31 +289,73 @@ def _first_order(perturbed: xr.Dataset) -> list[Claim]:
     found = []
     for law in perturbed.law.values:
         slope = np.polyfit(np.log(BETAS), np.log(sup.sel(law=law).values), 1)[0]
-        growth = float((perturbed.gap.sel(law=law) / perturbed.beta * np.exp(-3 * perturbed.time)).max())
+        growth = float(
+            (perturbed.gap.sel(law=law) / perturbed.beta * np.exp(-3 * perturbed.time)).max()
+        )
         statement = (
-            f"sup over t ≤ 3 of |x^β − x^0| is of first order in β for {law} (n = 12, d = 3, β = 0.1, 0.01, 0.001): "
-            "slope in log-log"
+            f"sup over t ≤ 3 of |x^β − x^0| is of first order in β for {law} (n = 12, d = 3, β ="
+            " 0.1, 0.01, 0.001): slope in log-log"
         )
         note = f"|x^β − x^0| ≤ C β e^{{3t}} with C = {growth:.3f} here"
-        found.append(Claim(f"first-order-{law.lower()}", statement, "Theorem 4.2", float(slope), near(1, 0.05), note=note))
+        found.append(
+            Claim(
+                f"first-order-{law.lower()}",
+                statement,
+                "Theorem 4.2",
+                float(slope),
+                near(1, 0.05),
+                note=note,
+            )
+        )
     return found
 
 
 def _end_claims(ends: xr.Dataset) -> list[Claim]:
     said = {
-        "SA": ("circle-sa", "n = 16 tokens on the circle meet under SA at β = 1", "Theorem 4.3 (d = 2, β ≤ 1)"),
-        "USA": ("circle-usa", "n = 16 tokens on the circle meet under USA at β = 1", "Theorem 4.3 (d = 2, β ≤ 1)"),
-        "SA, d = 4": ("higher-sa", "n = 16 tokens in d = 4 meet under SA at β = 1/n", "Theorem 4.3 (if C ≥ 1), Theorem 6.1"),
-        "USA, d = 4": ("higher-usa", "n = 16 tokens in d = 4 meet under USA at β = 1/n", "Theorem 4.3 (if C ≥ 1), Theorem 6.1"),
+        "SA": (
+            "circle-sa",
+            "n = 16 tokens on the circle meet under SA at β = 1",
+            "Theorem 4.3 (d = 2, β ≤ 1)",
+        ),
+        "USA": (
+            "circle-usa",
+            "n = 16 tokens on the circle meet under USA at β = 1",
+            "Theorem 4.3 (d = 2, β ≤ 1)",
+        ),
+        "SA, d = 4": (
+            "higher-sa",
+            "n = 16 tokens in d = 4 meet under SA at β = 1/n",
+            "Theorem 4.3 (if C ≥ 1), Theorem 6.1",
+        ),
+        "USA, d = 4": (
+            "higher-usa",
+            "n = 16 tokens in d = 4 meet under USA at β = 1/n",
+            "Theorem 4.3 (if C ≥ 1), Theorem 6.1",
+        ),
         "Q, K": (
             "matrices",
-            f"n = {N} tokens in d = 3 meet under one pair of matrices Q, K (standard Gaussian entries) with V = I at β = 0.2",
+            (
+                f"n = {N} tokens in d = 3 meet under one pair of matrices Q, K (standard Gaussian"
+                " entries) with V = I at β = 0.2"
+            ),
             "Theorem 4.2 (any Q, K)",
         ),
     }
     found = []
     for law, (name, statement, source) in said.items():
         last = ends.distance.sel(law=law)
-        text = f"{statement}: share of {len(last)} uniform starts by t = {300 if name.startswith('circle') else 60}"
-        found.append(Claim(name, text, source, float((last < CONSENSUS).mean()), between(1, 1), note=_rule_of_three(len(last))))
+        text = (
+            f"{statement}: share of {len(last)} uniform starts by t ="
+            f" {300 if name.startswith('circle') else 60}"
+        )
+        found.append(
+            Claim(
+                name,
+                text,
+                source,
+                float((last < CONSENSUS).mean()),
+                between(1, 1),
+                note=_rule_of_three(len(last)),
+            )
+        )
     return found

@@ -1,10 +1,11 @@
 """One cluster on the sphere, for every beta.
 
-32 uniform tokens on S^2 are followed by the adaptive solver (tolerance 1e-7) until every two have cosine at least 0.999, under
-self-attention (SA) and its unnormalised form (USA), at beta = 1 and 4, for up to t = 20000. The theorem is about almost every
-start: two opposite clusters stay where they are for ever, so a second experiment leaves two clusters of 16 tokens just off
-that position, 3 rad apart, and compares the time they need to merge with the closed form. At beta = 4 it is the long wait of
-such pairs, of order (1 + e^(2 beta))/2, that makes the slowest random starts slow.
+32 uniform tokens on S^2 are followed by the adaptive solver (tolerance 1e-7) until every two have
+cosine at least 0.999, under self-attention (SA) and its unnormalised form (USA), at beta = 1 and 4,
+for up to t = 20000. The theorem is about almost every start: two opposite clusters stay where they
+are for ever, so a second experiment leaves two clusters of 16 tokens just off that position, 3 rad
+apart, and compares the time they need to merge with the closed form. At beta = 4 it is the long
+wait of such pairs, of order (1 + e^(2 beta))/2, that makes the slowest random starts slow.
 """
 
 from __future__ import annotations
@@ -36,15 +37,25 @@ TIMES = np.concatenate([[0.0], np.geomspace(0.1, END, 120)])
 def compute(scale: Scale) -> xr.Dataset:
     seeds = np.arange(scale.pick(quick=20, paper=64))
     cells = [[_cell(law(beta=beta), seeds) for beta in BETAS] for law in LAWS.values()]
-    setting = f"n = 32, d = 3, beta = 1 and 4, {len(seeds)} uniform starts each, until min cosine 0.999 or t = 20000"
+    setting = (
+        f"n = 32, d = 3, beta = 1 and 4, {len(seeds)} uniform starts each, until min cosine 0.999"
+        " or t = 20000"
+    )
     data = xr.combine_nested(cells, concat_dim=["law", "beta"])
-    return data.assign_coords(law=list(LAWS), beta=list(BETAS), seed=seeds, time=TIMES).assign_attrs(setting=setting)
+    return data.assign_coords(
+        law=list(LAWS), beta=list(BETAS), seed=seeds, time=TIMES
+    ).assign_attrs(setting=setting)
 
 
 def _cell(law, seeds: np.ndarray) -> xr.Dataset:
-    """Times to consensus of many starts and of two clusters, the least step of the energy, and tracks of the least cosine."""
+    """Times to consensus of many starts and of two clusters, the least step of the energy, and
+    tracks of the least cosine.
+    """
     runs = [_follow(law, Uniform(n=32, d=3), int(seed)) for seed in seeds]
-    tracks = [np.pad(run.minimum_cosine, (0, len(TIMES) - run.sizes["time"]), constant_values=1.0) for run in runs[:SHOWN]]
+    tracks = [
+        np.pad(run.minimum_cosine, (0, len(TIMES) - run.sizes["time"]), constant_values=1.0)
+        for run in runs[:SHOWN]
+    ]
     return xr.Dataset(
         {
             "reached": ("seed", [_consensus_time(run) for run in runs]),
@@ -59,7 +70,9 @@ def _follow(law, start, seed: int) -> xr.Dataset:
     """A run up to consensus, with least cosine and energy at the times it lasted."""
     run = simulate(law, start, times=TIMES, solver=SOLVER, until=Consensus(DELTA), seed=seed)
     kept = run.sizes["time"]
-    padded = run.isel(time=np.minimum(np.arange(len(TIMES)), kept - 1))  # one length for all, so that one program measures all
+    padded = run.isel(
+        time=np.minimum(np.arange(len(TIMES)), kept - 1)
+    )  # one length for all, so that one program measures all
     return measure(padded, [MinimumCosine(), Energy()]).isel(time=slice(kept))
 
 
@@ -69,7 +82,7 @@ def _consensus_time(run: xr.Dataset) -> float:
 
 
 def _two_clusters() -> Given:
-    """Two clusters of 16 tokens, ANGLE apart on a great circle of S^2 that is no coordinate plane."""
+    """Two clusters of 16 tokens, ANGLE apart on a great circle of S^2 off the coordinate planes."""
     plane = np.linalg.qr(np.array([[1.0, 2.0], [2.0, -1.0], [0.5, 3.0]]))[0]
     ends = np.array([[1.0, 0.0], [np.cos(ANGLE), np.sin(ANGLE)]]) @ plane.T
     return Given(np.repeat(ends, 16, axis=0))
@@ -89,9 +102,20 @@ def draw(data: xr.Dataset):
                 ax.axvline(life, color=theme.soft, linestyle=":", linewidth=1)
                 note = f"dotted: lifetime of\nan opposite pair, {life:.4g}"
                 place, side = (0.03, "left") if law == "SA" else (0.98, "right")
-                ax.text(place, 0.88, note, transform=ax.transAxes, va="top", ha=side, color=theme.soft, fontsize=8)
+                ax.text(
+                    place,
+                    0.88,
+                    note,
+                    transform=ax.transAxes,
+                    va="top",
+                    ha=side,
+                    color=theme.soft,
+                    fontsize=8,
+                )
             ax.set(xscale="log", xlim=(0.1, END), ylim=(-1.02, 1.04))
-            ax.set_title(rf"{law}, $\beta={beta:g}$: median time {float(cell.reached.median()):.3g}")
+            ax.set_title(
+                rf"{law}, $\beta={beta:g}$: median time {float(cell.reached.median()):.3g}"
+            )
     for ax in axes[2:]:
         ax.set_xlabel(r"time $t$ (eight of the starts)")
     for ax in axes[::2]:
@@ -101,7 +125,11 @@ def draw(data: xr.Dataset):
 
 def claims(data: xr.Dataset) -> list[Claim]:
     cells = [(law, beta) for law in data.law.values for beta in data.beta.values]
-    return [*(_consensus_claim(data, *cell) for cell in cells), *_pair_claims(data), _energy_claim(data)]
+    return [
+        *(_consensus_claim(data, *cell) for cell in cells),
+        *_pair_claims(data),
+        _energy_claim(data),
+    ]
 
 
 def _consensus_claim(data: xr.Dataset, law: str, beta: float) -> Claim:
@@ -109,13 +137,15 @@ def _consensus_claim(data: xr.Dataset, law: str, beta: float) -> Claim:
     least, median, most = np.nanquantile(times, [0, 0.5, 1])
     return Claim(
         f"consensus-{law.lower()}-{beta:g}",
-        f"n = 32 uniform tokens on S², {law} at β = {beta:g}: every start ends in one cluster (share of {count} starts with "
-        "all cosines ≥ 0.999 before t = 20000)",
+        f"n = 32 uniform tokens on S², {law} at β = {beta:g}: every start ends in one cluster"
+        f" (share of {count} starts with all cosines ≥ 0.999 before t = 20000)",
         "Theorem 6.1",
         float(np.isfinite(times).mean()),
         near(1.0, 0.0),
-        note=f"times: least {least:.3g}, median {median:.3g}, greatest {most:.4g}; {count} successes rule out, at the level "
-        f"of 5 %, that a share above {3 / count:.2g} of starts fails",
+        note=(
+            f"times: least {least:.3g}, median {median:.3g}, greatest {most:.4g}; {count} successes"
+            f" rule out, at the level of 5 %, that a share above {3 / count:.2g} of starts fails"
+        ),
     )
 
 
@@ -127,14 +157,15 @@ def _pair_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"pair-{law.lower()}-{beta:g}",
-            f"two clusters of 16 tokens, 3 rad apart on S², merge (cosine 0.999) under {law} at β = {beta:g} at the time that "
-            "the closed form for two tokens gives",
+            f"two clusters of 16 tokens, 3 rad apart on S², merge (cosine 0.999) under {law} at β ="
+            f" {beta:g} at the time that the closed form for two tokens gives",
             "Theorem 6.1 (almost every start)",
             float(data.pair_time.sel(law=law, beta=beta)),
             near_relative(exact[law](beta), 1e-4),
             note="exactly opposite they would never merge: the theorem needs its 'almost'"
             + (
-                f"; that state is left at rate 2/(1 + e^{{2β}}), 1/{float(polygon_lifetime(2, beta)):.5g}"
+                "; that state is left at rate 2/(1 + e^{2β}),"
+                f" 1/{float(polygon_lifetime(2, beta)):.5g}"
                 if law == "SA"
                 else ""
             ),
@@ -147,9 +178,13 @@ def _pair_claims(data: xr.Dataset) -> list[Claim]:
 def _energy_claim(data: xr.Dataset) -> Claim:
     return Claim(
         "energy",
-        "the energy E_β grows between any two kept times of every run, SA and USA (least increment)",
+        "the energy E_β grows between any two kept times of every run, SA and USA (least"
+        " increment)",
         "Theorem 6.1 (gradient structure), (3.6)",
         float(data.least_energy_step.min()),
         at_least(-1e-8),
-        note="the slack is for the solver (tolerance 1e-7) in metastable states, where the energy stands nearly still",
+        note=(
+            "the slack is for the solver (tolerance 1e-7) in metastable states, where the energy"
+            " stands nearly still"
+        ),
     )

@@ -1,15 +1,18 @@
 """Two time scales: clusters form fast and merge slowly.
 
-Pairs: two tokens, each standing for a cluster, follow the flow of SA from an angle phi_0 until their cosine is 0.999 (adaptive,
-tolerance 1e-9), for beta from 1 to 10; the closed form of the merging time is beside. Its exponent c in e^(c beta) is the slope
-of log(beta T), since T ~ e^(beta (1 - cos phi_0)) / (2 beta sin^2 phi_0).
+Pairs: two tokens, each standing for a cluster, follow the flow of SA from an angle phi_0 until
+their cosine is 0.999 (adaptive, tolerance 1e-9), for beta from 1 to 10; the closed form of the
+merging time is beside. Its exponent c in e^(c beta) is the slope of log(beta T), since T ~ e^(beta
+(1 - cos phi_0)) / (2 beta sin^2 phi_0).
 
-Polygons: the lifetime of two and of three equal clusters is measured as in Figure 4. Theory has (1 + e^(2 beta)) / 2 for two, a
-multiple of e^(3 beta / 2) / (beta + 2/3) for three, so the exponent of three is the slope of log((beta + 2/3) T).
+Polygons: the lifetime of two and of three equal clusters is measured as in Figure 4. Theory has (1
++ e^(2 beta)) / 2 for two, a multiple of e^(3 beta / 2) / (beta + 2/3) for three, so the exponent of
+three is the slope of log((beta + 2/3) T).
 
-Systems: 32 uniform tokens on the circle at beta = 4 follow the flow until all cosines are 0.999. Clusters have formed when 3
-or fewer are left (delta = 1e-3). When two are left and have shrunk to points, their masses and their angle give by the closed
-form the time of the last merge, which is compared with the one that is seen.
+Systems: 32 uniform tokens on the circle at beta = 4 follow the flow until all cosines are 0.999.
+Clusters have formed when 3 or fewer are left (delta = 1e-3). When two are left and have shrunk to
+points, their masses and their angle give by the closed form the time of the last merge, which is
+compared with the one that is seen.
 """
 
 from __future__ import annotations
@@ -35,18 +38,31 @@ BETAS = np.arange(1.0, 11.0)
 POLYGON_BETAS = np.arange(2.0, 10.0)
 TIMES = np.geomspace(0.1, 1e5, 241)
 NAMES = {"formed": "three clusters left", "merged": "one cluster left"}
-SETTLED = 15.0  # after so long in one stage clusters are points to seven digits: their width falls like e^(-t)
+# after so long in one stage clusters are points to seven digits: their width falls like e^(-t)
+SETTLED = 15.0
 
 
 def compute(scale: Scale) -> xr.DataTree:
     seeds = scale.pick(quick=16, paper=64)
     merged = [[_pair(angle, beta) for beta in BETAS] for angle in ANGLES.values()]
-    pairs = xr.Dataset({"merged": (("angle", "beta"), merged)}, coords={"angle": list(ANGLES), "beta": BETAS})
+    pairs = xr.Dataset(
+        {"merged": (("angle", "beta"), merged)}, coords={"angle": list(ANGLES), "beta": BETAS}
+    )
     rates = [[growth_rate(k, beta) for beta in POLYGON_BETAS] for k in (2, 3)]
-    polygons = xr.Dataset({"rate": (("k", "beta"), rates)}, coords={"k": [2, 3], "beta": POLYGON_BETAS})
+    polygons = xr.Dataset(
+        {"rate": (("k", "beta"), rates)}, coords={"k": [2, 3], "beta": POLYGON_BETAS}
+    )
     systems = xr.concat([_system(seed) for seed in range(seeds)], "seed")
-    setting = f"flow of SA; systems: n = 32, d = 2, beta = 4, {seeds} seeds; pairs: beta = 1 to 10; polygons: beta = 2 to 9"
-    parts = {"/": xr.Dataset(attrs={"setting": setting}), "pairs": pairs, "polygons": polygons, "systems": systems}
+    setting = (
+        f"flow of SA; systems: n = 32, d = 2, beta = 4, {seeds} seeds; pairs: beta = 1 to 10;"
+        " polygons: beta = 2 to 9"
+    )
+    parts = {
+        "/": xr.Dataset(attrs={"setting": setting}),
+        "pairs": pairs,
+        "polygons": polygons,
+        "systems": systems,
+    }
     return xr.DataTree.from_dict(parts)
 
 
@@ -59,19 +75,36 @@ def _pair(angle: float, beta: float) -> float:
 
 
 def _system(seed: int) -> xr.Dataset:
-    """Energy and number of clusters of one system against time, and when it formed clusters, merged, and should have merged."""
+    """Energy and number of clusters of one system against time, and when it formed clusters,
+    merged, and should have merged.
+    """
     law, start = SelfAttention(beta=BETA), Uniform(n=N, d=2)
     run = simulate(law, start, t=TIMES[-1], times=TIMES, until=Consensus(delta=DELTA), seed=seed)
     end = float(run.time[-1])
     run = run.reindex(time=TIMES, method="ffill")  # what has met stays together
-    run = measure(run, [Energy(convention=Convention.STAIRCASE), ClusterCount(delta=DELTA), ClusterLabels(delta=DELTA)])
+    run = measure(
+        run,
+        [
+            Energy(convention=Convention.STAIRCASE),
+            ClusterCount(delta=DELTA),
+            ClusterLabels(delta=DELTA),
+        ],
+    )
     formed = float(TIMES[np.argmax(run.cluster_count.values <= 3)])
-    numbers = {"energy": run.energy.variable, "formed": formed, "merged": end, "predicted": _prediction(run, end)}
+    numbers = {
+        "energy": run.energy.variable,
+        "formed": formed,
+        "merged": end,
+        "predicted": _prediction(run, end),
+    }
     return xr.Dataset(numbers, coords={"time": TIMES})
 
 
 def _prediction(run: xr.Dataset, end: float) -> float:
-    """When the last two clusters of a run should merge, by masses and angle once they are points; nan if they never are."""
+    """When the last two clusters of a run should merge, by masses and angle once they are points.
+
+    Nan if they never are.
+    """
     two = run.time.values[run.cluster_count.values == 2]
     late = two[(two > two[0] + SETTLED) & (two < end)] if len(two) else two
     if len(late) == 0:
@@ -93,16 +126,39 @@ def draw(data: xr.DataTree):
 
 def _draw_stairs(ax, systems: xr.Dataset) -> None:
     with look(ax) as theme:
-        ax.plot(systems.time, systems.energy.transpose("time", "seed"), color=theme.palette[0], linewidth=0.7, alpha=0.55)
+        ax.plot(
+            systems.time,
+            systems.energy.transpose("time", "seed"),
+            color=theme.palette[0],
+            linewidth=0.7,
+            alpha=0.55,
+        )
         for k in (3, 2):
             life = lifetime(k, BETA)
             ax.plot([life, life], [0, 0.1], color=theme.palette[2])
-            ax.annotate(f"{k} equal clusters\nlive {life:.0f}", (life, 0.115), ha="center", va="bottom", color=theme.palette[2])
+            ax.annotate(
+                f"{k} equal clusters\nlive {life:.0f}",
+                (life, 0.115),
+                ha="center",
+                va="bottom",
+                color=theme.palette[2],
+            )
         for name, mark in (("formed", "v"), ("merged", "^")):
             ax.plot(
-                systems[name], np.full(systems.sizes["seed"], 1.04), mark, color=theme.ink, markersize=3.5, label=NAMES[name]
+                systems[name],
+                np.full(systems.sizes["seed"], 1.04),
+                mark,
+                color=theme.ink,
+                markersize=3.5,
+                label=NAMES[name],
             )
-        ax.set(xscale="log", xlim=(0.1, 3e4), ylim=(0, 1.1), xlabel="time $t$ (flow)", ylabel="energy (1 at consensus)")
+        ax.set(
+            xscale="log",
+            xlim=(0.1, 3e4),
+            ylim=(0, 1.1),
+            xlabel="time $t$ (flow)",
+            ylabel="energy (1 at consensus)",
+        )
         ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.93))
         ax.set_title(rf"{systems.sizes['seed']} systems, $n=32$, $d=2$, $\beta=4$")
 
@@ -115,16 +171,31 @@ def _draw_exponents(ax, data: xr.DataTree) -> None:
             ax.plot(BETAS, merging_time(angle, BETAS, DELTA), color=colour, label=labels[name])
             ax.plot(BETAS, pairs.merged.sel(angle=name), "o", color=colour, markersize=3.8)
         for colour, k in zip(theme.palette[3:], (2, 3)):
-            ax.plot(POLYGON_BETAS, polygon_lifetime(k, POLYGON_BETAS), "--", color=colour, label=f"{k} equal clusters")
+            ax.plot(
+                POLYGON_BETAS,
+                polygon_lifetime(k, POLYGON_BETAS),
+                "--",
+                color=colour,
+                label=f"{k} equal clusters",
+            )
             ax.plot(POLYGON_BETAS, 1 / polygons.rate.sel(k=k), "s", color=colour, markersize=3.6)
-        ax.set(yscale="log", xlim=(0.7, 10.3), xlabel=r"inverse temperature $\beta$", ylabel="merging time, lifetime")
+        ax.set(
+            yscale="log",
+            xlim=(0.7, 10.3),
+            xlabel=r"inverse temperature $\beta$",
+            ylabel="merging time, lifetime",
+        )
         ax.legend(loc="upper left")
         ax.set_title("theory (lines) and measured (dots)")
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
     pairs, polygons = data["pairs"].to_dataset(), data["polygons"].to_dataset()
-    return [*_pair_claims(pairs), *_polygon_claims(polygons), *_system_claims(data["systems"].to_dataset())]
+    return [
+        *_pair_claims(pairs),
+        *_polygon_claims(polygons),
+        *_system_claims(data["systems"].to_dataset()),
+    ]
 
 
 def _pair_claims(pairs: xr.Dataset) -> list[Claim]:
@@ -133,14 +204,16 @@ def _pair_claims(pairs: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "merging",
-            f"two equal clusters at the angle 2π/3 meet (cosine 0.999) at β = 4 after t = {named:.6f}",
+            "two equal clusters at the angle 2π/3 meet (cosine 0.999) at β = 4 after t ="
+            f" {named:.6f}",
             "Section 6.3, (6.9) for n = 2",
             float(pairs.merged.sel(angle="2pi/3", beta=BETA)),
             near_relative(named, 1e-7),
         ),
         Claim(
             "merging-all",
-            "merging times from the angles π/2, 2π/3 and 3 for β = 1 to 10 follow the closed form: largest relative error",
+            "merging times from the angles π/2, 2π/3 and 3 for β = 1 to 10 follow the closed form:"
+            " largest relative error",
             "Section 6.3, (6.9) for n = 2",
             float(np.abs(pairs.merged.values / exact - 1).max()),
             at_most(1e-8),
@@ -163,11 +236,15 @@ def _angle_claim(pairs: xr.Dataset, name: str, text: str) -> Claim:
 
     return Claim(
         f"exponent-{name.replace('/', '-')}",
-        f"from the angle φ₀ = {text} the merging time grows like e^(cβ)/β with c → 1 − cos φ₀ = {c:g}: fitted c",
+        f"from the angle φ₀ = {text} the merging time grows like e^(cβ)/β with c → 1 − cos φ₀ ="
+        f" {c:g}: fitted c",
         "Problem 1; closed form of (6.9) for n = 2",
         fitted(beta, late.values),
         near(exact(beta), 1e-6),
-        note=f"fit over β = 7 to 10, where the closed form has this slope; over β = 17 to 20 it has {exact(beta + 10):.4f}",
+        note=(
+            "fit over β = 7 to 10, where the closed form has this slope; over β = 17 to 20 it has"
+            f" {exact(beta + 10):.4f}"
+        ),
     )
 
 
@@ -177,11 +254,16 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
 
 def _polygon_claims(polygons: xr.Dataset) -> list[Claim]:
     late = polygons.sel(beta=slice(5, None))
-    beta, two, three = late.beta.values, -np.log(late.rate.sel(k=2).values), -np.log(late.rate.sel(k=3).values)
+    beta, two, three = (
+        late.beta.values,
+        -np.log(late.rate.sel(k=2).values),
+        -np.log(late.rate.sel(k=3).values),
+    )
     return [
         Claim(
             "exponent-2",
-            "the lifetime of two opposite equal clusters, (1 + e^(2β))/2, grows like e^(cβ) with c = 2",
+            "the lifetime of two opposite equal clusters, (1 + e^(2β))/2, grows like e^(cβ) with"
+            " c = 2",
             "Problem 1, linearisation of (7.1)",
             slope(beta, two),
             near(2, 1e-4),
@@ -193,13 +275,20 @@ def _polygon_claims(polygons: xr.Dataset) -> list[Claim]:
             "Problem 1, linearisation of (7.1)",
             slope(beta, three + np.log(beta + 2 / 3)),
             near(1.5, 1e-3),
-            note=f"fit over β = 5 to 9; without the factor β + 2/3 it would be {slope(beta, three):.3f}",
+            note=(
+                "fit over β = 5 to 9; without the factor β + 2/3 it would be"
+                f" {slope(beta, three):.3f}"
+            ),
         ),
     ]
 
 
 def _system_claims(systems: xr.Dataset) -> list[Claim]:
-    formed, merged, predicted = systems.formed.values, systems.merged.values, systems.predicted.values
+    formed, merged, predicted = (
+        systems.formed.values,
+        systems.merged.values,
+        systems.predicted.values,
+    )
     known = np.isfinite(predicted)
     error = float(np.abs(predicted[known] / merged[known] - 1).max()) if known.any() else np.nan
     return [
@@ -213,16 +302,20 @@ def _system_claims(systems: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "separation",
-            "n = 32, d = 2, β = 4: the last merge comes more than fifty times later (ratio of medians)",
+            "n = 32, d = 2, β = 4: the last merge comes more than fifty times later (ratio of"
+            " medians)",
             "Section 6.3, Problem 1",
             float(np.median(merged) / np.median(formed)),
             at_least(50.0),
-            note=f"last merge at {merged.min():.3g} to {merged.max():.4g}, median {np.median(merged):.4g}",
+            note=(
+                f"last merge at {merged.min():.3g} to {merged.max():.4g}, median"
+                f" {np.median(merged):.4g}"
+            ),
         ),
         Claim(
             "last-merge",
-            "n = 32, d = 2, β = 4: the last merge comes when the closed form for two clusters of the masses and the angle seen "
-            "long before it says (largest relative error)",
+            "n = 32, d = 2, β = 4: the last merge comes when the closed form for two clusters of"
+            " the masses and the angle seen long before it says (largest relative error)",
             "Section 6.3, (SA) for two clusters",
             error,
             at_most(1e-7),

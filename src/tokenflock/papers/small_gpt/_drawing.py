@@ -11,7 +11,9 @@ from tokenflock.plots.bands import band
 STYLES = {"trained": (0, "-"), "untrained": (3, "--")}  # colour and line of each kind of weights
 
 
-def both(ax, values: xr.DataArray, title: str = "", ylabel: str = "", top: float | None = None) -> None:
+def both(
+    ax, values: xr.DataArray, title: str = "", ylabel: str = "", top: float | None = None
+) -> None:
     """Trained and untrained weights against the layer; `values` are (weights, seed, layer)."""
     with look(ax) as theme:
         for weights, (colour, line) in STYLES.items():

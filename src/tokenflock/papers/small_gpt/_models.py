@@ -21,11 +21,18 @@ from tokenflock.gpt.watching import followed
 from tokenflock.papers.scale import Scale
 from tokenflock.probing.surveying import survey
 
-NAMES = ("mean_cosine", "pair_density", "cluster_count", "effective_rank")  # what is kept of a survey
+NAMES = (
+    "mean_cosine",
+    "pair_density",
+    "cluster_count",
+    "effective_rank",
+)  # what is kept of a survey
 LABELS = {
-    "mean_cosine": "mean cosine of tokens", "pair_density": "share of pairs above 0.9",
-    "cluster_count": "clusters (cosine ≥ 0.9)", "effective_rank": "effective rank",
-}  # fmt: skip
+    "mean_cosine": "mean cosine of tokens",
+    "pair_density": "share of pairs above 0.9",
+    "cluster_count": "clusters (cosine ≥ 0.9)",
+    "effective_rank": "effective rank",
+}
 _KEPT: dict[Any, Trained] = {}
 
 
@@ -60,7 +67,9 @@ def corpus() -> tuple[text.Characters, np.ndarray]:
 
 
 def settings(scale: Scale, **changes: Any) -> tuple[Shape, Schedule]:
-    """`paper` is the preset `cpu`: 4 layers, 4 heads, width 128, context 64, 2,000 steps of 12 windows."""
+    """`paper` is the preset `cpu`: 4 layers, 4 heads, width 128, context 64, 2,000 steps of 12
+    windows.
+    """
     small = {"context": 48, "width": 64, "heads": 2, "steps": 600, "batch": 16}
     shape, schedule = preset("cpu", **scale.pick(quick=small, paper={}), **changes)
     return replace(shape, vocab=corpus()[0].size), replace(schedule, every=schedule.steps)
@@ -82,7 +91,9 @@ def passages(scale: Scale) -> np.ndarray:
     return text.passages(text.halves(corpus()[1], context)[1], context)
 
 
-def train(scale: Scale, seed: int, tell: Callable[[int], None] = lambda step: None, **changes: Any) -> Trained:
+def train(
+    scale: Scale, seed: int, tell: Callable[[int], None] = lambda step: None, **changes: Any
+) -> Trained:
     """A model of the study's shape, with changes such as `norm="post"`."""
     key = scale.name, seed, tuple(sorted(changes.items()))
     if key not in _KEPT:
@@ -90,14 +101,18 @@ def train(scale: Scale, seed: int, tell: Callable[[int], None] = lambda step: No
     return _KEPT[key]
 
 
-def _trained(scale: Scale, seed: int, tell: Callable[[int], None], changes: dict[str, Any]) -> Trained:
+def _trained(
+    scale: Scale, seed: int, tell: Callable[[int], None], changes: dict[str, Any]
+) -> Trained:
     shape, schedule = settings(scale, **changes)
     alphabet, ids = corpus()
     data, held_out = text.halves(ids, shape.context)
     config = Config(shape, replace(schedule, seed=seed), alphabet, "")
     diary = Diary(text.passages(held_out, shape.context), frozenset(marks(scale)))
     *_, last = run(untrained(config), data, held_out, lambda now: tell(now.step), diary)
-    return Trained(last.model, fresh(shape, seed), last.history[-1][2], xr.concat(diary.pages, "step"))
+    return Trained(
+        last.model, fresh(shape, seed), last.history[-1][2], xr.concat(diary.pages, "step")
+    )
 
 
 def train_all(scale: Scale, kinds: Sequence[dict[str, Any]]) -> list[list[Trained]]:
@@ -106,7 +121,12 @@ def train_all(scale: Scale, kinds: Sequence[dict[str, Any]]) -> list[list[Traine
     found: list[list[Trained]] = []
     for k, kind in enumerate(kinds):
         before = [(k * len(seeds(scale)) + seed) * steps for seed in seeds(scale)]
-        found.append([train(scale, seed, _told(scale, before[seed], count * steps), **kind) for seed in seeds(scale)])
+        found.append(
+            [
+                train(scale, seed, _told(scale, before[seed], count * steps), **kind)
+                for seed in seeds(scale)
+            ]
+        )
     return found
 
 
@@ -120,9 +140,14 @@ def layers(model: LanguageModel, ids: np.ndarray, depth: int | None = None) -> x
     return found[list(NAMES)].mean("prompt", keep_attrs=True)
 
 
-def trained_and_not(models: Sequence[Trained], ids: np.ndarray, depth: int | None = None) -> xr.Dataset:
+def trained_and_not(
+    models: Sequence[Trained], ids: np.ndarray, depth: int | None = None
+) -> xr.Dataset:
     """The same for each seed, before and after the training: (weights, seed, layer)."""
-    rows = [xr.concat([layers(getattr(one, which), ids, depth) for one in models], "seed") for which in ("model", "untrained")]
+    rows = [
+        xr.concat([layers(getattr(one, which), ids, depth) for one in models], "seed")
+        for which in ("model", "untrained")
+    ]
     return xr.concat(rows, "weights").assign_coords(weights=["trained", "untrained"])
 
 
@@ -131,10 +156,11 @@ def said(scale: Scale) -> str:
     shape, schedule = settings(scale)
     alphabet, ids = corpus()
     return (
-        f"{shape.depth} layers, {shape.heads} heads, width {shape.width}, context {shape.context}, {schedule.steps} steps of "
-        f"{schedule.batch} windows, learning rate {schedule.rate:g} (bigram {BEARS['bigram']} times, head and multi-head "
-        f"{BEARS['head']} times as much), warm-up {schedule.warmup} steps (post-norm {WARMS['post']} times as long), "
-        f"{len(seeds(scale))} seeds; the manual of Python "
-        f"{platform.python_version()} ({len(ids):,} characters, {alphabet.size} letters), its last tenth held out; tokens of "
-        f"{len(passages(scale))} held-out passages"
+        f"{shape.depth} layers, {shape.heads} heads, width {shape.width}, context {shape.context},"
+        f" {schedule.steps} steps of {schedule.batch} windows, learning rate {schedule.rate:g}"
+        f" (bigram {BEARS['bigram']} times, head and multi-head {BEARS['head']} times as much),"
+        f" warm-up {schedule.warmup} steps (post-norm {WARMS['post']} times as long),"
+        f" {len(seeds(scale))} seeds; the manual of Python {platform.python_version()}"
+        f" ({len(ids):,} characters, {alphabet.size} letters), its last tenth held out; tokens of"
+        f" {len(passages(scale))} held-out passages"
     )

@@ -1,8 +1,9 @@
 """The tokens of one sentence, letter by letter.
 
-A trained GPT (pre-norm, seed 0), the same with fresh weights, and a trained shared layer passed four times as often as it was
-trained read one sentence. Directions of tokens are drawn in the plane of their first two principal axes, and on the sphere of
-the first three; between layers they move on straight lines. The most frequent letters have a colour each.
+A trained GPT (pre-norm, seed 0), the same with fresh weights, and a trained shared layer passed
+four times as often as it was trained read one sentence. Directions of tokens are drawn in the plane
+of their first two principal axes, and on the sphere of the first three; between layers they move on
+straight lines. The most frequent letters have a colour each.
 """
 
 from __future__ import annotations
@@ -18,24 +19,43 @@ from tokenflock.plots import panels, plane
 
 SOURCE = "Part 6"
 SENTENCE = "the value of the name is bound to the object that the call gave"
-CASES = {"trained": "trained", "untrained": "untrained", "deep": "shared layer, four times its depth"}
+CASES = {
+    "trained": "trained",
+    "untrained": "untrained",
+    "deep": "shared layer, four times its depth",
+}
 
 
 def compute(scale: Scale) -> xr.DataTree:
     depth, context = settings(scale)[0].depth, settings(scale)[0].context
     (usual, *_), (shared, *_) = train_all(scale, [{"norm": "pre"}, {"norm": "pre", "shared": True}])
-    models = {"trained": (usual.model, None), "untrained": (usual.untrained, None), "deep": (shared.model, 4 * depth)}
+    models = {
+        "trained": (usual.model, None),
+        "untrained": (usual.untrained, None),
+        "deep": (shared.model, 4 * depth),
+    }
     letters = SENTENCE[:context]
     ids = corpus()[0].encode(letters)[None]
     runs = {
-        name: followed(model, ids, passes)
-        .isel(prompt=0)
-        .assign_coords(word=("token", list(letters)))
-        .assign_attrs(title=f"{CASES[name].capitalize()} GPT" if name != "deep" else CASES[name].capitalize())
+        name: (
+            followed(model, ids, passes)
+            .isel(prompt=0)
+            .assign_coords(word=("token", list(letters)))
+            .assign_attrs(
+                title=(
+                    f"{CASES[name].capitalize()} GPT"
+                    if name != "deep"
+                    else CASES[name].capitalize()
+                )
+            )
+        )
         for name, (model, passes) in models.items()
     }
     setting = f"{said(scale)}; the sentence “{letters}”"
-    return xr.DataTree(xr.Dataset(attrs={"setting": setting}), {name: xr.DataTree(run) for name, run in runs.items()})
+    return xr.DataTree(
+        xr.Dataset(attrs={"setting": setting}),
+        {name: xr.DataTree(run) for name, run in runs.items()},
+    )
 
 
 def films(data: xr.DataTree):
@@ -64,12 +84,16 @@ def claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "blanks",
-            "in the last layer of the trained model the blanks of the sentence are nearer to each other than tokens are on the "
-            "whole (mean cosine of pairs of blanks, less that of all pairs)",
+            "in the last layer of the trained model the blanks of the sentence are nearer to each"
+            " other than tokens are on the whole (mean cosine of pairs of blanks, less that of all"
+            " pairs)",
             "observation",
             together["trained"][0] - together["trained"][1],
             at_least(0.2),
-            note="; ".join(f"{CASES[name]}: {a:.2f} among blanks, {b:.2f} among all" for name, (a, b) in together.items()),
+            note="; ".join(
+                f"{CASES[name]}: {a:.2f} among blanks, {b:.2f} among all"
+                for name, (a, b) in together.items()
+            ),
         )
     ]
 

@@ -1,9 +1,11 @@
 """A trained layer as a flow: half the step, twice the depth.
 
-Residual networks are read as Euler steps of a differential equation (section 2 of arXiv 2312.10794): x <- x + h F(x) with h = 1
-in the trained model (pre-norm), or the same followed by the sphere (nGPT). Here the shared layer of a trained model is passed k
-times as often with steps h = 1/k, so that all reach the same time, up to k = 64; then the tokens, the predictions and the loss
-are compared. Post-norm layers are left out: with a gain in their norm they are no identity at h = 0, so there is no flow.
+Residual networks are read as Euler steps of a differential equation (section 2 of arXiv
+2312.10794): x <- x + h F(x) with h = 1 in the trained model (pre-norm), or the same followed by the
+sphere (nGPT). Here the shared layer of a trained model is passed k times as often with steps h =
+1/k, so that all reach the same time, up to k = 64; then the tokens, the predictions and the loss
+are compared. Post-norm layers are left out: with a gain in their norm they are no identity at h =
+0, so there is no flow.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ FACTORS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def compute(scale: Scale) -> xr.Dataset:
-    models, ids = train_all(scale, [{"norm": norm, "shared": True} for norm in NORMS]), passages(scale)
+    models, ids = (
+        train_all(scale, [{"norm": norm, "shared": True} for norm in NORMS]),
+        passages(scale),
+    )
     rows = [xr.concat([refine(one.model, ids, FACTORS) for one in row], "seed") for row in models]
     return xr.concat(rows, "norm").assign_coords(norm=list(NORMS)).assign_attrs(setting=said(scale))
 
@@ -40,7 +45,12 @@ def draw(data: xr.Dataset):
             band(axes[1], one.divergence.isel(h=slice(1, None)), "h", colour, "_", line)
             band(axes[2], one.loss, "h", colour, "_", line)
         h = data.h.values[3:-1]
-        slope = (h - data.h.values[-1]) / (h[-1] - data.h.values[-1]) * float(data.distance.isel(h=-2).min()) * 0.5
+        slope = (
+            (h - data.h.values[-1])
+            / (h[-1] - data.h.values[-1])
+            * float(data.distance.isel(h=-2).min())
+            * 0.5
+        )
         axes[0].plot(h, slope, ":", color=theme.soft, label="first order")
         axes[0].set(xscale="log", yscale="log", ylabel="distance to the finest steps")
         axes[1].set(xscale="log", ylabel="change of predictions (nats)", ylim=(0, None))
@@ -62,8 +72,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
         found += [
             Claim(
                 f"order-{norm}",
-                f"{NORMS[norm]}: as h → 0 the layers approach a flow at first order (distance to h = 1/64 of h = 1/16 over "
-                "that of h = 1/32, which is 3 for Euler's method; mean over seeds)",
+                f"{NORMS[norm]}: as h → 0 the layers approach a flow at first order (distance to h"
+                " = 1/64 of h = 1/16 over that of h = 1/32, which is 3 for Euler's method; mean"
+                " over seeds)",
                 "Section 2 of arXiv 2312.10794; Euler's method",
                 float(ratio.mean()),
                 near(euler, 0.6),
@@ -71,12 +82,16 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
             Claim(
                 f"step-{norm}",
-                f"{NORMS[norm]}: the trained step is no small step of that flow (least relative distance of h = 1 over seeds)",
+                f"{NORMS[norm]}: the trained step is no small step of that flow (least relative"
+                " distance of h = 1 over seeds)",
                 "Section 2 of arXiv 2312.10794",
                 float(one.distance.isel(factor=0).min()),
                 at_least(0.1),
-                note=f"loss {spread(one.loss.isel(factor=0))} at h = 1, {spread(one.loss.isel(factor=1))} at 1/2, "
-                f"{spread(one.loss.isel(factor=-1))} at 1/64",
+                note=(
+                    f"loss {spread(one.loss.isel(factor=0))} at h = 1,"
+                    f" {spread(one.loss.isel(factor=1))} at 1/2, {spread(one.loss.isel(factor=-1))}"
+                    " at 1/64"
+                ),
             ),
         ]
     return found

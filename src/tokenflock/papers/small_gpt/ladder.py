@@ -1,13 +1,13 @@
 """The ladder: what each idea is worth.
 
-Six models on the same text, from a table of pairs of letters to the GPT, each with one idea more: bigram, one head of
-attention, many heads, a feed-forward part, residual layers with norms, and the GPT with weight tying. The loss is in nats a
-letter on held-out text. A bigram cannot be better than the entropy of a letter given the one before it, which is counted from
-the text.
+Six models on the same text, from a table of pairs of letters to the GPT, each with one idea more:
+bigram, one head of attention, many heads, a feed-forward part, residual layers with norms, and the
+GPT with weight tying. The loss is in nats a letter on held-out text. A bigram cannot be better than
+the entropy of a letter given the one before it, which is counted from the text.
 
-Rungs differ in more than their idea: lower ones bear a larger learning rate and have no residual connections, so their fresh
-weights are larger. A feed-forward part without residual connections learns slowly; in few steps it may gain nothing over the
-rung before, and there is no claim on it.
+Rungs differ in more than their idea: lower ones bear a larger learning rate and have no residual
+connections, so their fresh weights are larger. A feed-forward part without residual connections
+learns slowly; in few steps it may gain nothing over the rung before, and there is no claim on it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ SOURCE = "Part 1"
 
 
 def compute(scale: Scale) -> xr.Dataset:
-    models = train_all(scale, [{"rung": rung} if rung != "gpt" else {"norm": "pre"} for rung in RUNGS])
+    models = train_all(
+        scale, [{"rung": rung} if rung != "gpt" else {"norm": "pre"} for rung in RUNGS]
+    )
     shape, _ = settings(scale)
     data, _ = halves(corpus()[1], shape.context)
     learned = [validate(one.model, data, shape.context) for one in models[0]]
@@ -53,7 +55,9 @@ def conditional_entropy(ids: np.ndarray) -> float:
     np.add.at(counts, (ids[:-1], ids[1:]), 1)
     rows = counts.sum(axis=1, keepdims=True)
     seen = counts > 0
-    return float(abs(-(counts[seen] * np.log((counts / np.maximum(rows, 1))[seen])).sum() / counts.sum()))
+    return float(
+        abs(-(counts[seen] * np.log((counts / np.maximum(rows, 1))[seen])).sum() / counts.sum())
+    )
 
 
 def draw(data: xr.Dataset):
@@ -76,22 +80,29 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "bigram",
-            "the bigram comes within 0.1 nats of the entropy of a letter given the one before, and not below it (loss on the "
-            "text it learned from, less the entropy of its pairs; mean over seeds)",
+            "the bigram comes within 0.1 nats of the entropy of a letter given the one before, and"
+            " not below it (loss on the text it learned from, less the entropy of its pairs; mean"
+            " over seeds)",
             "the rung bigram; Gibbs' inequality",
             float(gap.mean()),
             between(0, 0.1),
             note=f"entropy {float(data.entropy):.4f}; on held-out text {spread(loss['bigram'])}",
         ),
-        *(_gain(loss, *pair) for pair in (("bigram", "head"), ("head", "multi-head"), ("feed-forward", "residual"))),
+        *(
+            _gain(loss, *pair)
+            for pair in (("bigram", "head"), ("head", "multi-head"), ("feed-forward", "residual"))
+        ),
         Claim(
             "gpt",
-            "the GPT is as good as the residual rung it is made of (greatest difference of losses over seeds, nats)",
+            "the GPT is as good as the residual rung it is made of (greatest difference of losses"
+            " over seeds, nats)",
             "the rung gpt",
             float(abs(loss["gpt"] - loss["residual"]).max()),
             at_most(0.15),
-            note=f"GPT {spread(loss['gpt'], 3)}, residual {spread(loss['residual'], 3)}: it ties the readout to the table of "
-            "letters and computes all heads at once",
+            note=(
+                f"GPT {spread(loss['gpt'], 3)}, residual {spread(loss['residual'], 3)}: it ties the"
+                " readout to the table of letters and computes all heads at once"
+            ),
         ),
     ]
 

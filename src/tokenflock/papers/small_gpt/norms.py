@@ -1,8 +1,9 @@
 """Trained and untrained, with the norm in four places.
 
-GPTs with the normalisation schemes of the theory's catalogue: pre (x + F(norm x)), post (norm(x + F(x))), peri
-(x + norm F(norm x)) and nGPT (tokens on the unit sphere). Tokens of held-out passages are followed through the layers, after
-the training and with the fresh weights of the same seed. Two tokens are near if their cosine is above 0.9.
+GPTs with the normalisation schemes of the theory's catalogue: pre (x + F(norm x)), post (norm(x +
+F(x))), peri (x + norm F(norm x)) and nGPT (tokens on the unit sphere). Tokens of held-out passages
+are followed through the layers, after the training and with the fresh weights of the same seed. Two
+tokens are near if their cosine is above 0.9.
 """
 
 from __future__ import annotations
@@ -24,8 +25,13 @@ NORMS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "ngpt": "n
 
 def compute(scale: Scale) -> xr.Dataset:
     models, ids = train_all(scale, [{"norm": norm} for norm in NORMS]), passages(scale)
-    data = xr.concat([trained_and_not(row, ids) for row in models], "norm").assign_coords(norm=list(NORMS))
-    same = [[[same_letter(model, ids) for model in (one.model, one.untrained)] for one in row] for row in models]
+    data = xr.concat([trained_and_not(row, ids) for row in models], "norm").assign_coords(
+        norm=list(NORMS)
+    )
+    same = [
+        [[same_letter(model, ids) for model in (one.model, one.untrained)] for one in row]
+        for row in models
+    ]
     return data.assign(
         loss=(("norm", "seed"), [[one.loss for one in row] for row in models]),
         same_letter=(("norm", "seed", "weights"), same),
@@ -54,7 +60,13 @@ def draw(data: xr.Dataset):
         top = 1.08 * float(data[name].max())
         for column, (norm, title) in enumerate(NORMS.items()):
             ax = axes[row * len(NORMS) + column]
-            both(ax, data[name].sel(norm=norm), title if row == 0 else "", LABELS[name] if column == 0 else "", top)
+            both(
+                ax,
+                data[name].sel(norm=norm),
+                title if row == 0 else "",
+                LABELS[name] if column == 0 else "",
+                top,
+            )
             if row == len(names) - 1:
                 ax.set_xlabel("layer")
     axes[0].legend(loc="best")
@@ -64,18 +76,26 @@ def draw(data: xr.Dataset):
 def claims(data: xr.Dataset) -> list[Claim]:
     last = data.isel(layer=-1)
     trained, fresh = (last.sel(weights=weights) for weights in ("trained", "untrained"))
-    return [*_places(trained, fresh), *(claim for norm in NORMS for claim in _each(norm, trained, fresh))]
+    return [
+        *_places(trained, fresh),
+        *(claim for norm in NORMS for claim in _each(norm, trained, fresh)),
+    ]
 
 
 def _places(trained: xr.Dataset, fresh: xr.Dataset) -> list[Claim]:
     """Where training leads from different places."""
-    ends = {norm: f"{NORMS[norm]} {spread(fresh.mean_cosine.sel(norm=norm))} and {spread(trained.mean_cosine.sel(norm=norm))}"
-            for norm in NORMS}  # fmt: skip
+    ends = {
+        norm: (
+            f"{NORMS[norm]} {spread(fresh.mean_cosine.sel(norm=norm))} and"
+            f" {spread(trained.mean_cosine.sel(norm=norm))}"
+        )
+        for norm in NORMS
+    }
     return [
         Claim(
             "far-apart",
-            "with fresh weights the place of the norm decides how near tokens are in the last layer (mean cosine, its range "
-            "over the four places)",
+            "with fresh weights the place of the norm decides how near tokens are in the last layer"
+            " (mean cosine, its range over the four places)",
             "observation",
             _range(fresh.mean_cosine),
             at_least(0.4),
@@ -83,11 +103,15 @@ def _places(trained: xr.Dataset, fresh: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "same-place",
-            "training leads all four to about the same mean cosine (the same range after the training, over that before)",
+            "training leads all four to about the same mean cosine (the same range after the"
+            " training, over that before)",
             "observation",
             _range(trained.mean_cosine) / _range(fresh.mean_cosine),
             at_most(0.5),
-            note=f"effective rank {spread(trained.effective_rank, 1)} after, {spread(fresh.effective_rank, 1)} before",
+            note=(
+                f"effective rank {spread(trained.effective_rank, 1)} after,"
+                f" {spread(fresh.effective_rank, 1)} before"
+            ),
         ),
     ]
 
@@ -105,20 +129,26 @@ def _each(norm: str, trained: xr.Dataset, fresh: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"apart-{norm}",
-            f"{name}: trained tokens do not collapse (greatest mean cosine of the last layer over seeds; 1 is consensus)",
+            f"{name}: trained tokens do not collapse (greatest mean cosine of the last layer over"
+            " seeds; 1 is consensus)",
             "observation; Theorem 6.1 of arXiv 2312.10794 has consensus for idealised layers",
             float(one.mean_cosine.max()),
             at_most(0.7),
-            note=f"loss {spread(one.loss, 3)}; share of pairs above 0.9 {spread(one.pair_density, 3)} (untrained "
-            f"{spread(other.pair_density, 3)})",
+            note=(
+                f"loss {spread(one.loss, 3)}; share of pairs above 0.9"
+                f" {spread(one.pair_density, 3)} (untrained {spread(other.pair_density, 3)})"
+            ),
         ),
         Claim(
             f"letters-{norm}",
-            f"{name}: trained tokens that are near are the same letter, more often than by chance (least share of near pairs "
-            "over seeds)",
+            f"{name}: trained tokens that are near are the same letter, more often than by chance"
+            " (least share of near pairs over seeds)",
             "observation",
             float(one.same_letter.min()),
             at_least(2 * anyhow),
-            note=f"{spread(one.same_letter)}, where {anyhow:.3f} of all pairs are the same letter; with fresh weights {told}",
+            note=(
+                f"{spread(one.same_letter)}, where {anyhow:.3f} of all pairs are the same letter;"
+                f" with fresh weights {told}"
+            ),
         ),
     ]

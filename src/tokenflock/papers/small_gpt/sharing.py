@@ -1,7 +1,8 @@
 """One layer for all, passed beyond its depth.
 
-A GPT whose layers share their weights (a small ALBERT with a causal mask) beside the usual one, for pre- and post-norm. The
-shared layer is then passed two and four times as often as it was trained, and the same with fresh weights.
+A GPT whose layers share their weights (a small ALBERT with a causal mask) beside the usual one, for
+pre- and post-norm. The shared layer is then passed two and four times as often as it was trained,
+and the same with fresh weights.
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from tokenflock.claims import Claim, at_least
 from tokenflock.gpt.flowing import extend
 from tokenflock.papers.scale import Scale
 from tokenflock.papers.small_gpt._drawing import both, spread
-from tokenflock.papers.small_gpt._models import LABELS, passages, said, settings, train_all, trained_and_not
+from tokenflock.papers.small_gpt._models import (
+    LABELS,
+    passages,
+    said,
+    settings,
+    train_all,
+    trained_and_not,
+)
 from tokenflock.plots import look, panels
 from tokenflock.plots.bands import band
 
@@ -26,7 +34,10 @@ def compute(scale: Scale) -> xr.Dataset:
     models, ids, depth = train_all(scale, kinds), passages(scale), settings(scale)[0].depth
     own, shared = models[: len(NORMS)], models[len(NORMS) :]
     curves = xr.concat([trained_and_not(row, ids, FACTORS[-1] * depth) for row in shared], "norm")
-    deeper = xr.concat([xr.concat([extend(one.model, ids, FACTORS) for one in row], "seed") for row in shared], "norm")
+    deeper = xr.concat(
+        [xr.concat([extend(one.model, ids, FACTORS) for one in row], "seed") for row in shared],
+        "norm",
+    )
     data = curves.assign_coords(norm=list(NORMS)).assign(
         loss_own=(("norm", "seed"), [[one.loss for one in row] for row in own]),
         loss_shared=(("norm", "seed"), [[one.loss for one in row] for row in shared]),
@@ -43,12 +54,23 @@ def draw(data: xr.Dataset):
         for row, norm in enumerate(NORMS):
             here = axes[row * (len(names) + 1) : (row + 1) * (len(names) + 1)]
             for ax, name in zip(here, names):
-                both(ax, data[name].sel(norm=norm), f"{norm}-norm", LABELS[name], 1.08 * float(data[name].max()))
+                both(
+                    ax,
+                    data[name].sel(norm=norm),
+                    f"{norm}-norm",
+                    LABELS[name],
+                    1.08 * float(data[name].max()),
+                )
                 ax.axvline(depth, color=theme.faint, lw=0.8, zorder=0)
                 ax.set_xlabel("passes of the one layer")
             ax = here[-1]
             band(ax, data.loss_at.sel(norm=norm), "factor", theme.palette[0])
-            ax.set(xlabel="passes / trained depth", ylabel="loss (nats)", title=f"{norm}-norm", xticks=list(FACTORS))
+            ax.set(
+                xlabel="passes / trained depth",
+                ylabel="loss (nats)",
+                title=f"{norm}-norm",
+                xticks=list(FACTORS),
+            )
             ax.set_ylim(0, None)
         axes[0].legend(loc="best")
     return figure
@@ -64,7 +86,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
         found += [
             Claim(
                 f"price-{norm}",
-                f"{norm}-norm: layers of their own are better than one shared layer (least difference of losses over seeds)",
+                f"{norm}-norm: layers of their own are better than one shared layer (least"
+                " difference of losses over seeds)",
                 "observation",
                 float((one.loss_shared - one.loss_own).min()),
                 at_least(0),
@@ -72,7 +95,8 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
             Claim(
                 f"deeper-{norm}",
-                f"{norm}-norm: past its trained depth the model gets worse (least rise of the loss at four times the depth)",
+                f"{norm}-norm: past its trained depth the model gets worse (least rise of the loss"
+                " at four times the depth)",
                 "observation",
                 float((one.loss_at.sel(factor=4) - one.loss_at.sel(factor=1)).min()),
                 at_least(0.01),
@@ -80,26 +104,33 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
             Claim(
                 f"clusters-{norm}",
-                f"{norm}-norm: four times its depth does not bring the trained layer's tokens into one cluster (number of "
-                "clusters, mean over passages, least over seeds)",
+                f"{norm}-norm: four times its depth does not bring the trained layer's tokens into"
+                " one cluster (number of clusters, mean over passages, least over seeds)",
                 "observation; Theorem 6.1 of arXiv 2312.10794 has one cluster for idealised layers",
                 float(trained.cluster_count.isel(layer=-1).min()),
                 at_least(2),
-                note=f"at {depth} passes {spread(trained.cluster_count.sel(layer=depth), 0)}, at {4 * depth} passes "
-                f"{spread(trained.cluster_count.isel(layer=-1), 0)}; mean cosine "
-                f"{spread(trained.mean_cosine.sel(layer=depth))} and {spread(trained.mean_cosine.isel(layer=-1))}",
+                note=(
+                    f"at {depth} passes {spread(trained.cluster_count.sel(layer=depth), 0)}, at"
+                    f" {4 * depth} passes {spread(trained.cluster_count.isel(layer=-1), 0)}; mean"
+                    f" cosine {spread(trained.mean_cosine.sel(layer=depth))} and"
+                    f" {spread(trained.mean_cosine.isel(layer=-1))}"
+                ),
             ),
         ]
     fresh = data.sel(norm="pre", weights="untrained").mean_cosine
     found.append(
         Claim(
             "untrained",
-            "pre-norm, fresh weights: the mean cosine grows with every pass (least step over passes and seeds)",
+            "pre-norm, fresh weights: the mean cosine grows with every pass (least step over passes"
+            " and seeds)",
             "observation",
             float(fresh.diff("layer").min()),
             at_least(0),
-            note=f"from {spread(fresh.isel(layer=0))} to {spread(fresh.isel(layer=-1))}; post-norm hardly moves with fresh "
-            f"weights, at most {float(data.sel(norm='post', weights='untrained').mean_cosine.max()):.2f}",
+            note=(
+                f"from {spread(fresh.isel(layer=0))} to {spread(fresh.isel(layer=-1))}; post-norm"
+                " hardly moves with fresh weights, at most"
+                f" {float(data.sel(norm='post', weights='untrained').mean_cosine.max()):.2f}"
+            ),
         )
     )
     return found

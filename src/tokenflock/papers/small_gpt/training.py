@@ -1,8 +1,8 @@
 """While it learns: tokens at steps of the training.
 
-Models with the norm before (pre) and after each part (post) are stopped at some steps, and the tokens of held-out passages are
-measured in every layer. What a model learns first is how often each letter occurs, whatever came before: all tokens say the
-same, so they may as well be the same.
+Models with the norm before (pre) and after each part (post) are stopped at some steps, and the
+tokens of held-out passages are measured in every layer. What a model learns first is how often each
+letter occurs, whatever came before: all tokens say the same, so they may as well be the same.
 """
 
 from __future__ import annotations
@@ -30,34 +30,48 @@ def compute(scale: Scale) -> xr.Dataset:
 def draw(data: xr.Dataset):
     figure, axes = panels(len(KINDS), 3, size=(2.9, 2.4))
     for row, norm in enumerate(KINDS):
-        training(data.sel(norm=norm), axes=axes[3 * row : 3 * row + 3], title=f"{norm}-norm", legend=row == len(KINDS) - 1)
+        training(
+            data.sel(norm=norm),
+            axes=axes[3 * row : 3 * row + 3],
+            title=f"{norm}-norm",
+            legend=row == len(KINDS) - 1,
+        )
     return figure
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
     found = []
     for norm in KINDS:
-        cosine, clusters = (data[name].isel(layer=-1).sel(norm=norm) for name in ("mean_cosine", "cluster_count"))
+        cosine, clusters = (
+            data[name].isel(layer=-1).sel(norm=norm) for name in ("mean_cosine", "cluster_count")
+        )
         early = cosine.where((cosine.step > 0) & (cosine.step <= EARLY), drop=True)
         at = early.mean("seed").idxmax("step")
         found += [
             Claim(
                 f"collapse-{norm}",
-                f"{norm}-norm: within the first {EARLY} steps of the training the tokens of the last layer collapse (greatest "
-                "mean cosine at the watched steps, least over seeds; 1 is consensus)",
+                f"{norm}-norm: within the first {EARLY} steps of the training the tokens of the"
+                " last layer collapse (greatest mean cosine at the watched steps, least over"
+                " seeds; 1 is consensus)",
                 "observation",
                 float(early.max("step").min()),
                 at_least(0.85),
-                note=f"at step {int(at)} it is {spread(cosine.sel(step=at))}, with {spread(clusters.sel(step=at), 1)} clusters "
-                f"of {int(data.attrs['tokens'])} tokens; before the training {spread(cosine.isel(step=0))}",
+                note=(
+                    f"at step {int(at)} it is {spread(cosine.sel(step=at))}, with"
+                    f" {spread(clusters.sel(step=at), 1)} clusters of {int(data.attrs['tokens'])}"
+                    f" tokens; before the training {spread(cosine.isel(step=0))}"
+                ),
             ),
             Claim(
                 f"recovery-{norm}",
-                f"{norm}-norm: then the training takes them apart again (mean cosine at the end, greatest over seeds)",
+                f"{norm}-norm: then the training takes them apart again (mean cosine at the end,"
+                " greatest over seeds)",
                 "observation",
                 float(cosine.isel(step=-1).max()),
                 at_most(0.6),
-                note=f"{spread(cosine.isel(step=-1))}, clusters {spread(clusters.isel(step=-1), 1)}",
+                note=(
+                    f"{spread(cosine.isel(step=-1))}, clusters {spread(clusters.isel(step=-1), 1)}"
+                ),
             ),
         ]
     return found
