@@ -21,8 +21,8 @@ import torch
 import transformers
 import xarray as xr
 
-from tokenflock.measuring import measure
 from tokenflock.probing import survey
+from tokenflock.verbs.measure import measure
 
 
 def timed(work) -> np.ndarray:

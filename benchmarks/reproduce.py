@@ -14,8 +14,8 @@ from pathlib import Path
 import jax
 
 import tokenflock as flock
-from tokenflock.outcomes import Outcome
-from tokenflock.reproducing import Watcher
+from tokenflock.reproduction.outcome import Outcome
+from tokenflock.reproduction.reproduce import Watcher
 
 
 def main() -> None:

@@ -21,9 +21,9 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import probing
-from tokenflock.measuring import measure
 from tokenflock.observables import ClusterCount, EffectiveRank, MeanCosine, PairDensity
 from tokenflock.probing.blocks import Norm
+from tokenflock.verbs.measure import measure
 
 OBSERVE = [MeanCosine(), PairDensity(delta=0.1), ClusterCount(delta=0.1), EffectiveRank()]
 VARIANTS = {

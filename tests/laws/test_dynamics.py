@@ -10,11 +10,11 @@ from scipy.stats import ortho_group
 
 from tests.laws.specimens import LAWS, NAMES, N, tokens
 from tokenflock import recipe
-from tokenflock.citing import bibliography
 from tokenflock.dynamics import GradientFlow, MeanField
 from tokenflock.precision import cast, precision
 from tokenflock.solvers import RK4, Euler, Heun, Layer
 from tokenflock.spaces import Sphere
+from tokenflock.verbs.cite import bibliography
 
 every_law = pytest.mark.parametrize("law", LAWS, ids=NAMES)
 flows = pytest.mark.parametrize(

@@ -34,7 +34,6 @@ from tokenflock.dynamics.neural_ode import Activation, NeuralODE
 from tokenflock.engines import resident
 from tokenflock.engines._halves import in_halves
 from tokenflock.engines.job import Job
-from tokenflock.many import ensemble
 from tokenflock.matrices import Ginibre, Per, RandomMatrices, Value
 from tokenflock.observables import (
     ClusterCount,
@@ -52,6 +51,7 @@ from tokenflock.precision import cast, precision
 from tokenflock.solvers import RK4, Euler, Layer
 from tokenflock.spaces import Sphere
 from tokenflock.starts import Given
+from tokenflock.verbs.ensemble import ensemble
 
 N, D = 7, 3
 SMOOTH = (MinimumCosine(), OrderParameter())

@@ -23,7 +23,6 @@ from tokenflock.dynamics import (
 )
 from tokenflock.engines import rotation
 from tokenflock.errors import SimulationError, UserError
-from tokenflock.many import ensemble
 from tokenflock.observables import (
     ClusterCount,
     ConeMargin,
@@ -36,6 +35,7 @@ from tokenflock.observables import (
 )
 from tokenflock.solvers import RK4, Adaptive, EulerMaruyama, Layer
 from tokenflock.starts import Given, Uniform
+from tokenflock.verbs.ensemble import ensemble
 
 SHORT = {"t": 1.0, "frames": 3, "solver": Layer(h=0.1)}
 

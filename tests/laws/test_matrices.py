@@ -16,12 +16,12 @@ from tokenflock.dynamics import Attention, SelfAttention
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.engines.choose import Systems
 from tokenflock.errors import UserError
-from tokenflock.many import ensemble
 from tokenflock.matrices import GOE, GaussianEntries, Ginibre, Per, RandomMatrices, Value, Wigner
 from tokenflock.observables import MeanCosine
 from tokenflock.precision import precision
 from tokenflock.solvers import Layer
 from tokenflock.starts import Given, Uniform
+from tokenflock.verbs.ensemble import ensemble
 
 D, DRAWS = 6, 4000
 LAWS = {"entries": GaussianEntries(), "ginibre": Ginibre(), "goe": GOE(), "wigner": Wigner()}

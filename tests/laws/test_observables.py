@@ -9,7 +9,6 @@ import xarray as xr
 from scipy.stats import ortho_group
 
 import tokenflock as flock
-from tokenflock import measuring
 from tokenflock.catalogue import entries
 from tokenflock.dynamics import Causal, SelfAttention
 from tokenflock.observables import (
@@ -28,6 +27,7 @@ from tokenflock.observables import (
     PairDensity,
     SpanDimension,
 )
+from tokenflock.verbs import measure as measuring
 
 LAW = SelfAttention(beta=2.0)
 OBSERVABLES = [entry.load()().bind(LAW) for entry in entries("observables")]

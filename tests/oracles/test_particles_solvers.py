@@ -314,12 +314,12 @@ def test_no_numeric_module_names_a_device():
 SECOND_DEVICE = """
 import jax
 from tokenflock.dynamics import SelfAttention
-from tokenflock.engines import trajectory as engine
+from tokenflock.engines import single as engine
 from tokenflock.observables import ClusterCount, Energy
 from tokenflock.precision import cast, precision
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
-from tokenflock.trajectory import prepare
+from tokenflock.verbs.simulate import prepare
 
 second = jax.devices()[1]
 with jax.default_device(second), precision("float64"):

@@ -9,12 +9,12 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.dynamics import Clock, SelfAttention, Unnormalised
-from tokenflock.many import ensemble
 from tokenflock.observables import ClusterCount, InnerProducts, PairDensity
-from tokenflock.phase import phase_diagram
 from tokenflock.solvers import RK4, Layer
 from tokenflock.starts import Uniform
 from tokenflock.theory import equiangular_cosine, layer_transition_curve, transition_curve
+from tokenflock.verbs.ensemble import ensemble
+from tokenflock.verbs.phase_diagram import phase_diagram
 
 BETA = [0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0]
 TIMES = [5.0, 10.0, 20.0, 30.0]

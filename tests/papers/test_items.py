@@ -13,10 +13,10 @@ import pytest
 import xarray as xr
 
 from tokenflock import papers
-from tokenflock.claims import NotRun
-from tokenflock.papers.items import find
-from tokenflock.papers.scale import QUICK
 from tokenflock.plots import style
+from tokenflock.reproduction.claim import NotRun
+from tokenflock.reproduction.item import find
+from tokenflock.reproduction.scale import QUICK
 
 CHEAP = {
     "perspective/fig6",

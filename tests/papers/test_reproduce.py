@@ -11,12 +11,21 @@ from typing import Any
 import pytest
 import xarray as xr
 
-from tokenflock import filing, reproducing
-from tokenflock.claims import Claim, NotRun, at_least, at_most, between, monte_carlo, near
 from tokenflock.cli import main
-from tokenflock.papers.items import Item, find, papers
 from tokenflock.plots import panels
-from tokenflock.reproducing import Watcher, reproduce
+from tokenflock.reproduction import folder as filing
+from tokenflock.reproduction import reproduce as reproducing
+from tokenflock.reproduction.claim import (
+    Claim,
+    NotRun,
+    at_least,
+    at_most,
+    between,
+    monte_carlo,
+    near,
+)
+from tokenflock.reproduction.item import Item, find, papers
+from tokenflock.reproduction.reproduce import Watcher, reproduce
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tests.probing.conftest import ids, small
-from tokenflock.claims import NOT_RUN, NotRun
 from tokenflock.papers.perspective import fig1
-from tokenflock.papers.scale import Scale
+from tokenflock.reproduction.claim import NOT_RUN, NotRun
+from tokenflock.reproduction.scale import Scale
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from tokenflock.cli.console import console, keep_compiled, progress
 from tokenflock.cli.plot import one_prompt
 from tokenflock.errors import UserError
-from tokenflock.results import writable
+from tokenflock.files import writable
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:

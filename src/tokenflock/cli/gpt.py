@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tokenflock.cli.console import console, errors, keep_compiled
 from tokenflock.cli.values import counted, numbers
 from tokenflock.errors import UserError
-from tokenflock.results import writable
+from tokenflock.files import writable
 
 Folder = Annotated[Path, Parameter(help="the folder of a checkpoint")]
 TextFile = Annotated[

@@ -13,7 +13,7 @@ from tokenflock.cli.console import complain, console, keep_compiled, rate
 from tokenflock.cli.simulate import observables
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
-from tokenflock.results import writable
+from tokenflock.files import writable
 
 ROLES = {
     "dynamics": ("dynamics", "self-attention"),

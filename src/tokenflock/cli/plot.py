@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from tokenflock.cli.console import console, keep_compiled
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
-from tokenflock.results import writable
+from tokenflock.files import writable
 
 Tokens = Literal["overview", "circle", "sphere", "plane", "trajectories", "attention"]
 Statistics = Literal["histogram", "histogram-over-time", "timeline"]

@@ -12,7 +12,7 @@ from rich.markup import escape
 from tokenflock.cli.console import console, keep_compiled, progress
 from tokenflock.cli.values import counted, numbers
 from tokenflock.errors import UserError
-from tokenflock.results import writable
+from tokenflock.files import writable
 
 Model = Annotated[
     str | None, Parameter(help="the folder of a model, or its name on the Hugging Face hub")
@@ -155,7 +155,7 @@ def probe(
         _tell(one)
     if report is not None:
         beside = _beside(probing, names[0], chosen[0], depth, length) if follow else ()
-        from tokenflock import probe_report
+        from tokenflock.pages import probe as probe_report
 
         probe_report.write(results, report, *beside)
         console.print(f"saved {report}", soft_wrap=True)

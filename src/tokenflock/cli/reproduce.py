@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from tokenflock.cli.console import complain, console, keep_compiled
-from tokenflock.papers.items import find, papers
+from tokenflock.reproduction.item import find, papers
 
 Name = Annotated[
     str,

@@ -14,7 +14,7 @@ from tokenflock.cli.console import console, keep_compiled, progress
 from tokenflock.cli.story import reach, tell
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
-from tokenflock.results import writable
+from tokenflock.files import writable
 
 ROLES = {
     "dynamics": ("dynamics", "self-attention"),

@@ -28,7 +28,7 @@ def reach(dynamics: Any) -> float | None:
 def tell(run: xr.Dataset) -> None:
     """Print what a run was, how its energy moved, and when clusters merged."""
     import tokenflock as flock
-    from tokenflock.measuring import dynamics_of
+    from tokenflock.verbs.measure import dynamics_of
 
     start, end = run.isel(time=0), run.isel(time=-1)
     n, d = run.sizes["particle"], run.sizes["coord"]

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tokenflock.claims import FAILS, HOLDS, NOT_RUN, Claim
 from tokenflock.cli.console import console, errors
-from tokenflock.outcomes import Outcome, Report
-from tokenflock.papers.items import Item
-from tokenflock.reporting import PLURAL, interval, measured
-from tokenflock.reproducing import Watcher
+from tokenflock.pages.paper import PLURAL, interval, measured
+from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
+from tokenflock.reproduction.item import Item
+from tokenflock.reproduction.outcome import Outcome, Report
+from tokenflock.reproduction.reproduce import Watcher
 
 _LOOK = {HOLDS: "green", FAILS: "bold red", NOT_RUN: "yellow"}
 

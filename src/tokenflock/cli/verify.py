@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from tokenflock.cli.console import console, keep_compiled
 from tokenflock.cli.reproduce import Model, Name, ScaleName
-from tokenflock.papers.items import find
-from tokenflock.results import writable
+from tokenflock.files import writable
+from tokenflock.reproduction.item import find
 
 
 def command(tokens: Sequence[str]) -> Callable[..., int]:

@@ -18,11 +18,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as packed
 
 from tokenflock.errors import UserError
+from tokenflock.files import whole
 from tokenflock.gpt.ladder import build
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.settings import Schedule, Shape
 from tokenflock.gpt.text import Alphabet, from_json
-from tokenflock.results import whole
 
 KIND = "tokenflock-gpt"  # model_type in config.json
 WEIGHTS = "model.safetensors"

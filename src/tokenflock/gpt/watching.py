@@ -19,13 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from tokenflock import results
 from tokenflock.errors import UserError, require
 from tokenflock.gpt.checkpoint import KIND, Config, fresh, load, named
 from tokenflock.gpt.fast import EPSILON
 from tokenflock.gpt.gpt import GPT, Block
 from tokenflock.gpt.language import LanguageModel
-from tokenflock.measuring import measure
 from tokenflock.observables import ClusterCount, EffectiveRank, MeanCosine, Observable
 from tokenflock.precision import cast, precision
 from tokenflock.probing.blocks import Block as Matrices
@@ -36,6 +34,8 @@ from tokenflock.probing.recording import Recorded, Wanted
 from tokenflock.probing.surveying import NEAR, Energies
 from tokenflock.probing.texts import Text, Texts, beside
 from tokenflock.shapes import Array
+from tokenflock.verbs import save_load as results
+from tokenflock.verbs.measure import measure
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 
 from tokenflock.catalogue import slug
-from tokenflock.chronicle import merges
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
-from tokenflock.measuring import dynamics_of, measure
 from tokenflock.observables.energy import Convention, Energy
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.order_parameter import OrderParameter
 from tokenflock.spaces import Euclidean
+from tokenflock.verbs.measure import dynamics_of, measure
+from tokenflock.verbs.merges import merges
 
 CLUSTER = 1e-3  # the delta of the papers, by which clusters are counted
 LOOSE = 0.1  # the same for a model, whose tokens come near each other but never meet

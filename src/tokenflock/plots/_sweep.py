@@ -12,8 +12,8 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError, require
-from tokenflock.measuring import dynamics_of
 from tokenflock.plots._story import spoken, time_label
+from tokenflock.verbs.measure import dynamics_of
 
 _DERIVED = ("_error", "_quantile")  # endings of what comes along with an observable
 _WORDS = {

@@ -13,6 +13,7 @@ import xarray as xr
 from matplotlib.colors import to_rgba_array
 
 from tokenflock.errors import UserError, require
+from tokenflock.files import whole, writable
 from tokenflock.plots._density_stage import DensityStage
 from tokenflock.plots._spread import is_spread
 from tokenflock.plots._stage import Stage
@@ -20,7 +21,6 @@ from tokenflock.plots._story import story
 from tokenflock.plots._time_axis import geometric
 from tokenflock.plots.density_maps import timed
 from tokenflock.plots.styles import ThemeName, style
-from tokenflock.results import whole, writable
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 
 from tokenflock.errors import UserError
-from tokenflock.results import whole, writable
+from tokenflock.files import whole, writable
 
 _UNDATED = {
     ".png": {},

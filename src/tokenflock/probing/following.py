@@ -17,7 +17,6 @@ from tokenflock import recipe as recipes
 from tokenflock.dynamics import CausalHeads, MultiHead, NeuralODE
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.neural_ode import Activation
-from tokenflock.measuring import measure
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
 from tokenflock.precision import cast, precision
 from tokenflock.probing.blocks import Block
@@ -27,6 +26,7 @@ from tokenflock.probing.loading import Variant, load
 from tokenflock.probing.texts import Texts
 from tokenflock.solvers import Layer
 from tokenflock.spaces.sphere import normalise
+from tokenflock.verbs.measure import measure
 
 SYSTEMS = ("model", "attention", "feed-forward", "normalisation", "everything")
 WORDS = {

@@ -11,13 +11,13 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError, require
-from tokenflock.measuring import measure
 from tokenflock.observables.observable import Observable
 from tokenflock.probing.loading import Loaded, Variant, load
 from tokenflock.probing.prompts import Prompt, encode
 from tokenflock.probing.recording import Recorded, Wanted, record
 from tokenflock.probing.streaming import File, Memory
 from tokenflock.probing.texts import Texts, as_texts
+from tokenflock.verbs.measure import measure
 
 LENGTH = 512  # tokens of a prompt, unless the model takes fewer
 

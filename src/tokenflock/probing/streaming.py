@@ -10,7 +10,7 @@ import h5netcdf
 import h5py
 import xarray as xr
 
-from tokenflock.results import writable
+from tokenflock.files import writable
 
 
 class Memory:

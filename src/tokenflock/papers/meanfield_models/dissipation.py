@@ -15,12 +15,12 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, at_most, between
 from tokenflock.dynamics import Burger, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.meanfield import Mixture, VonMises, evolve, wasserstein
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between
+from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Gradient flow, energy dissipation"
 BETA, T, POINTS = 2.0, 0.3, 128

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_most
 from tokenflock.dynamics import Fast, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.precision import cast, precision
+from tokenflock.reproduction.claim import Claim, at_most
+from tokenflock.reproduction.scale import Scale
 
 SOURCE = "arXiv 2312.10794, Section 7: Bessel series"
 SOURCES = {2: SOURCE, 3: "derived; the same series in spherical harmonics"}

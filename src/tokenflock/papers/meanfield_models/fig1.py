@@ -14,16 +14,16 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, between, near
 from tokenflock.dynamics import Burger
 from tokenflock.observables import FlowEnergy
 from tokenflock.papers.meanfield_models._anisotropic import energy, speed
 from tokenflock.papers.meanfield_models._balls import VIEW, ball
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels, sphere
+from tokenflock.reproduction.claim import Claim, between, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Figure 1"
 DERIVED = "derived; cf. stationary points of two clusters"

@@ -16,12 +16,12 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, simulate
-from tokenflock.claims import Claim, at_least, at_most, between, near
 from tokenflock.dynamics import Burger
 from tokenflock.observables import ClusterCount, OrderParameter
 from tokenflock.papers.meanfield_models._anisotropic import growth
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import circle, look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 from tokenflock.theory import trap_window, two_cluster_growth

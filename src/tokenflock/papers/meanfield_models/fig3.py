@@ -17,17 +17,17 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_most, between, near, near_relative
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import optimal_density, optimal_tokens
 from tokenflock.observables import FlowEnergy
 from tokenflock.papers.meanfield_models._balls import ball
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_most, between, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
 from tokenflock.starts import Given, Uniform
 from tokenflock.theory import kernel_eigenvalue
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Figure 3"
 N, SEED, CHECK = 400, 42, 3000

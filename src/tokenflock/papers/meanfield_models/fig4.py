@@ -11,14 +11,14 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_most, between
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import optimal_tokens
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_most, between
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Adaptive, Layer
 from tokenflock.theory import four_particle_share
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Figure 4"
 STEPS = 10_000

@@ -20,14 +20,14 @@ import xarray as xr
 from scipy.integrate import quad
 from scipy.special import i0, ive
 
-from tokenflock.claims import Claim, at_least, between, near, near_relative
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import optimal_density
 from tokenflock.meanfield.grids import gauss
 from tokenflock.papers.meanfield_models._anisotropic import energy, speed
 from tokenflock.papers.perspective._pointwise import velocity
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, between, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import minimiser_tilt
 
 SOURCE = "Figure 5"

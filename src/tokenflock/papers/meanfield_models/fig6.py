@@ -15,13 +15,13 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, simulate
-from tokenflock.claims import Claim, between, near
 from tokenflock.dynamics import Burger
 from tokenflock.observables import FlowEnergy, OrderParameter
 from tokenflock.papers.meanfield_models._anisotropic import energy, hessian
 from tokenflock.papers.meanfield_models._balls import ball
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, between, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 from tokenflock.theory import antipodal_energy

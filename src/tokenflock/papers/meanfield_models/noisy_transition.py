@@ -22,13 +22,13 @@ import xarray as xr
 from scipy.optimize import brentq
 from scipy.special import iv
 
-from tokenflock.claims import Claim, at_most, near, near_relative
 from tokenflock.dynamics import Noisy, Unnormalised
 from tokenflock.meanfield import Ripple, VonMises, evolve, grid
 from tokenflock.meanfield.continuity import slope, tables
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.precision import precision
+from tokenflock.reproduction.claim import Claim, at_most, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import critical_noise, growth_rate, tricritical_beta
 
 SOURCE = "arXiv 2412.14813, 2510.20094: noise"

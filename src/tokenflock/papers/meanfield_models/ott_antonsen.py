@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, at_most, near
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.meanfield import PoissonKernel, evolve
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import poisson_density, poisson_order
 
 SOURCE = "Ott and Antonsen 2008: beta = 0"

@@ -14,13 +14,13 @@ import numpy as np
 import xarray as xr
 from scipy.signal import resample
 
-from tokenflock.claims import Claim, monte_carlo, near, near_relative
 from tokenflock.dynamics import Fast, SelfAttention
 from tokenflock.meanfield import VonMises, evolve, grid, wasserstein
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import cloud, look, panels
+from tokenflock.reproduction.claim import Claim, monte_carlo, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Given
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "cf. arXiv 2312.10794, Remark 3.3"
 BETA, START = 2.0, VonMises(kappa=1.5, mean=np.pi)

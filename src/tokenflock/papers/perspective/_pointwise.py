@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines.place import on_cpu
 from tokenflock.observables import Energy
-from tokenflock.placing import on_cpu
 from tokenflock.precision import cast, precision
 
 

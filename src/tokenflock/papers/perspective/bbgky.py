@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, between, monte_carlo, near
 from tokenflock.dynamics import Unnormalised
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.precision import precision
+from tokenflock.reproduction.claim import Claim, at_least, between, monte_carlo, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.theory import initial_correlation_speed, initial_pair_density_speed
 

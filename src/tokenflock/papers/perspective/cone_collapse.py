@@ -17,20 +17,20 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import nnls
 
-from tokenflock.claims import Claim, at_least, at_most, between, near, near_relative
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.many import ensemble
 from tokenflock.matrices import Ginibre, RandomMatrices
-from tokenflock.measuring import measure
 from tokenflock.observables import ConeMargin, MinimumCosine
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.precision import precision
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4, Layer
 from tokenflock.starts import Given, Hemisphere, Uniform
 from tokenflock.theory import layer_terminal_rate, terminal_rate
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.ensemble import ensemble
+from tokenflock.verbs.measure import measure
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Theorem 6.3 and Lemma 6.4"
 N, D, BETA, H = 16, 16, 1.0, 0.1

@@ -14,11 +14,11 @@ import xarray as xr
 from scipy.stats import ortho_group
 
 import tokenflock as flock
-from tokenflock.claims import Claim, at_least, at_most
 from tokenflock.dynamics import Attention, Causal, MultiHead, SelfAttention, Unnormalised
 from tokenflock.papers.perspective._pointwise import unit
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.starts import Given
 

@@ -18,7 +18,6 @@ from scipy.optimize import minimize, root
 from scipy.special import eval_legendre, softmax
 
 import tokenflock as flock
-from tokenflock.claims import Claim, at_least, at_most, between, monte_carlo, near
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import Energy
 from tokenflock.papers.perspective._pointwise import (
@@ -28,8 +27,9 @@ from tokenflock.papers.perspective._pointwise import (
     energy_by_weight,
     unit,
 )
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, monte_carlo, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Hemisphere, Uniform
 from tokenflock.theory import (
     dirac_energy,

@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, NotRun, at_least, near
 from tokenflock.errors import UserError
-from tokenflock.measuring import measure
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, NotRun, at_least, near
+from tokenflock.reproduction.scale import Scale
+from tokenflock.verbs.measure import measure
 
 SOURCE = "Figure 1"
 MODEL = "albert/albert-xlarge-v2"

@@ -20,7 +20,6 @@ import xarray as xr
 from scipy.optimize import brentq
 
 import tokenflock as flock
-from tokenflock.claims import Claim, near, near_relative
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.observables import ClusterCount, MeanCosine
 from tokenflock.papers.perspective._pointwise import (
@@ -29,8 +28,9 @@ from tokenflock.papers.perspective._pointwise import (
     turning,
     turning_jacobian,
 )
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Given, Orthogonal
 from tokenflock.theory import attraction_range, equiangular_cosine, saddle_threshold
 

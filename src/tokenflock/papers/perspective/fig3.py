@@ -21,12 +21,12 @@ import xarray as xr
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, phase_diagram, simulate
-from tokenflock.claims import Claim, at_most, monte_carlo, near
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import MinimumCosine
 from tokenflock.papers.perspective._fronts import front_in_beta, front_in_time
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, phase_grid
+from tokenflock.reproduction.claim import Claim, at_most, monte_carlo, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4, Layer
 from tokenflock.starts import Orthogonal, Uniform
 from tokenflock.theory import (

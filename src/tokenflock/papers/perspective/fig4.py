@@ -18,13 +18,13 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import ensemble, phase_diagram, simulate
-from tokenflock.claims import Claim, at_least, near, near_relative
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import ClusterCount
 from tokenflock.papers.perspective._lifetimes import growth_rate, lifetime
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import circle, look, panels
 from tokenflock.plots import phase_diagram as plot_map
+from tokenflock.reproduction.claim import Claim, at_least, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 from tokenflock.theory import polygon_lifetime

@@ -21,13 +21,13 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import phase_diagram
-from tokenflock.claims import Claim, at_least, at_most, between, monte_carlo
 from tokenflock.dynamics import Attention
 from tokenflock.matrices import Ginibre, RandomMatrices, Value, Wigner
 from tokenflock.papers.perspective._fronts import front_in_beta, front_in_time
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import phase_diagram as plot_map
 from tokenflock.plots import phase_grid
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, monte_carlo
+from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Uniform
 
 SOURCE = "Figure 5"

@@ -16,11 +16,11 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import brentq, minimize_scalar
 
-from tokenflock.claims import Claim, at_most, near
 from tokenflock.dynamics import Unnormalised
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.precision import precision
+from tokenflock.reproduction.claim import Claim, at_most, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import attraction_range, curvature_minimum, interaction_curvature
 
 SOURCE = "Figure 6"

@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, at_most, between, near_relative
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import ClusterCount, Energy, MinimumCosine
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import circle, panels, sphere
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 from tokenflock.theory import layer_terminal_rate, polygon_lifetime
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Films"
 CASES = {"sphere": (3, 1.0), "circle": (2, 4.0)}

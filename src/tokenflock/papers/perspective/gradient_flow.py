@@ -16,13 +16,13 @@ import xarray as xr
 from scipy.interpolate import CubicSpline
 
 import tokenflock as flock
-from tokenflock.claims import Claim, at_least, at_most, near
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
 from tokenflock.observables import Dissipation, Energy
 from tokenflock.observables.energy import Convention
 from tokenflock.papers.perspective._pointwise import energy_by_weight, unit, velocity
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Adaptive
 from tokenflock.starts import Given, Uniform
 from tokenflock.theory import dirac_energy

@@ -15,10 +15,10 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import linprog, nnls
 
-from tokenflock.claims import Claim, monte_carlo, near
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.precision import precision
+from tokenflock.reproduction.claim import Claim, monte_carlo, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Uniform
 from tokenflock.theory import hemisphere_probability
 

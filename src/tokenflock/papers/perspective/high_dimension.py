@@ -13,17 +13,17 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, at_most, between, monte_carlo
 from tokenflock.dynamics import SelfAttention
-from tokenflock.many import ensemble
 from tokenflock.observables import InnerProducts
 from tokenflock.papers.perspective._pointwise import unit
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, monte_carlo
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 from tokenflock.theory import equiangular_cosine
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.ensemble import ensemble
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Theorem 6.9"
 SCALE_SOURCE = "(D.5); Theorem 6.9 without its factor c(β)^{nt}"

@@ -19,16 +19,16 @@ import numpy as np
 import xarray as xr
 from scipy.special import ive
 
-from tokenflock.claims import Claim, between
 from tokenflock.dynamics import Kuramoto, SelfAttention, Unnormalised
 from tokenflock.observables import Energy, OrderParameter
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
 from tokenflock.precision import precision
+from tokenflock.reproduction.claim import Claim, between
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.starts import Given
 from tokenflock.theory import poisson_order, poisson_quantile, polygon_eigenvalue
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Section 7"
 N, BETA, R0 = 24, 5.0, 0.3

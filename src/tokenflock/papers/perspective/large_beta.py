@@ -22,7 +22,6 @@ import xarray as xr
 from scipy.optimize import brentq, root
 
 import tokenflock as flock
-from tokenflock.claims import Claim, at_most, between, near, near_relative
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.observables import MinimumCosine
 from tokenflock.papers.perspective._pointwise import (
@@ -31,8 +30,9 @@ from tokenflock.papers.perspective._pointwise import (
     turning,
     turning_jacobian,
 )
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_most, between, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 from tokenflock.theory import (

@@ -18,11 +18,11 @@ from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
 import tokenflock as flock
-from tokenflock.claims import Claim, at_most, monte_carlo, near, near_relative
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.papers.perspective._pointwise import circle
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_most, monte_carlo, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.starts import Given
 from tokenflock.theory import interaction_curvature

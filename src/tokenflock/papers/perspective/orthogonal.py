@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, at_most, between, near
 from tokenflock.dynamics import SelfAttention, Unnormalised
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4, Adaptive, Layer
 from tokenflock.starts import Equiangular, Orthogonal
 from tokenflock.theory import equiangular_cosine, layer_cosines
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Theorem 6.8"
 N = 32

@@ -15,13 +15,11 @@ import numpy as np
 import xarray as xr
 from scipy.special import eval_gegenbauer
 
-from tokenflock.claims import Claim, at_least, at_most, near
 from tokenflock.dynamics import SelfAttention, Unnormalised
-from tokenflock.many import ensemble
-from tokenflock.measuring import measure
 from tokenflock.observables import Energy, InnerProducts
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 from tokenflock.theory import (
@@ -30,6 +28,8 @@ from tokenflock.theory import (
     polygon_energy,
     simplex_energy,
 )
+from tokenflock.verbs.ensemble import ensemble
+from tokenflock.verbs.measure import measure
 
 SOURCE = "Section 9.1, Theorem 9.2"
 BETA = 2.0

@@ -16,12 +16,12 @@ import numpy as np
 import xarray as xr
 
 import tokenflock as flock
-from tokenflock.claims import Claim, at_most, between, near
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
 from tokenflock.observables import ConsensusDistance
 from tokenflock.papers.perspective._pointwise import unit, velocity_jacobian
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_most, between, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 

@@ -13,18 +13,18 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, near, near_relative
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.events import Consensus
-from tokenflock.measuring import measure
 from tokenflock.observables import Energy, MinimumCosine
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Adaptive
 from tokenflock.solvers.adaptive import Method
 from tokenflock.starts import Given, Uniform
 from tokenflock.theory import merging_time, pair_time, polygon_lifetime
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.measure import measure
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Theorem 6.1"
 LAWS = {"SA": SelfAttention, "USA": Unnormalised}

@@ -16,14 +16,14 @@ import numpy as np
 import xarray as xr
 from scipy.spatial import ConvexHull
 
-from tokenflock.claims import Claim, at_least, at_most, between, near
 from tokenflock.dynamics import Hardmax, PureAttention, RescaledAttention
 from tokenflock.observables import AttentionMatrix
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
+from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4, Euler
 from tokenflock.starts import Box, Given
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Table 1"
 N, END = 20, 10.0

@@ -21,13 +21,13 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import measure, simulate
-from tokenflock.claims import Claim, at_least, at_most, near, near_relative
 from tokenflock.dynamics import SelfAttention
 from tokenflock.events import Consensus
 from tokenflock.observables import ClusterCount, ClusterLabels, Convention, Energy
 from tokenflock.papers.perspective._lifetimes import growth_rate, lifetime
-from tokenflock.papers.scale import Scale
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, near, near_relative
+from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Given, Uniform
 from tokenflock.theory import merging_time, polygon_lifetime
 

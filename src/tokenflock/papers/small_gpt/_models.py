@@ -18,8 +18,8 @@ from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.settings import BEARS, WARMS, Schedule, Shape, preset
 from tokenflock.gpt.training import run, untrained
 from tokenflock.gpt.watching import followed
-from tokenflock.papers.scale import Scale
 from tokenflock.probing.surveying import survey
+from tokenflock.reproduction.scale import Scale
 
 NAMES = (
     "mean_cosine",

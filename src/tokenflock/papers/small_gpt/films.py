@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least
 from tokenflock.gpt.watching import followed
-from tokenflock.papers.scale import Scale
 from tokenflock.papers.small_gpt._models import corpus, said, settings, train_all
 from tokenflock.plots import panels, plane
+from tokenflock.reproduction.claim import Claim, at_least
+from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 6"
 SENTENCE = "the value of the name is bound to the object that the call gave"

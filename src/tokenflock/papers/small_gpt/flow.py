@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, near
 from tokenflock.gpt.flowing import refine
-from tokenflock.papers.scale import Scale
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import passages, said, train_all
 from tokenflock.plots import look, panels
 from tokenflock.plots.bands import band
+from tokenflock.reproduction.claim import Claim, at_least, near
+from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 5"
 NORMS = {"pre": "pre-norm", "ngpt": "nGPT"}

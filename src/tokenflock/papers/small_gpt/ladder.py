@@ -15,14 +15,14 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, at_most, between
 from tokenflock.gpt.settings import RUNGS
 from tokenflock.gpt.text import halves
 from tokenflock.gpt.training import validate
-from tokenflock.papers.scale import Scale
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import corpus, said, settings, train_all
 from tokenflock.plots import look, panels
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between
+from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 1"
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, at_most
 from tokenflock.gpt.watching import followed
-from tokenflock.papers.scale import Scale
 from tokenflock.papers.small_gpt._drawing import both, spread
 from tokenflock.papers.small_gpt._models import LABELS, passages, said, train_all, trained_and_not
 from tokenflock.plots import panels
 from tokenflock.probing.surveying import NEAR
+from tokenflock.reproduction.claim import Claim, at_least, at_most
+from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 3"
 NORMS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "ngpt": "nGPT"}

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least
 from tokenflock.gpt.flowing import extend
-from tokenflock.papers.scale import Scale
 from tokenflock.papers.small_gpt._drawing import both, spread
 from tokenflock.papers.small_gpt._models import (
     LABELS,
@@ -23,6 +21,8 @@ from tokenflock.papers.small_gpt._models import (
 )
 from tokenflock.plots import look, panels
 from tokenflock.plots.bands import band
+from tokenflock.reproduction.claim import Claim, at_least
+from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 4"
 NORMS = ("pre", "post")

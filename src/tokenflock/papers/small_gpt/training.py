@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import xarray as xr
 
-from tokenflock.claims import Claim, at_least, at_most
-from tokenflock.papers.scale import Scale
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import said, settings, train_all
 from tokenflock.plots import panels, training
+from tokenflock.reproduction.claim import Claim, at_least, at_most
+from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 2"
 KINDS = ("pre", "post")

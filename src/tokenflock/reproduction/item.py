@@ -14,7 +14,7 @@ from types import ModuleType
 from tokenflock.catalogue import summary
 from tokenflock.errors import UserError
 
-_ROOT = Path(__file__).parent
+_ROOT = Path(__file__).parents[1] / "papers"
 
 
 @dataclass(frozen=True)

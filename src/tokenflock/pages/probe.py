@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from tokenflock import pages
 from tokenflock.errors import require
+from tokenflock.files import whole, writable
+from tokenflock.pages import html as pages
 from tokenflock.plots import look, panels, save_figure
 from tokenflock.plots.bands import band
-from tokenflock.results import whole, writable
 
 _COSINE = r"$\langle x_i,\,x_j\rangle/|x_i||x_j|$"
 _CURVES = {

@@ -10,7 +10,7 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 
-_BIBLIOGRAPHY = Path(__file__).with_name("references.bib")
+_BIBLIOGRAPHY = Path(__file__).parents[1] / "references.bib"
 
 
 def references(result: xr.Dataset) -> list[str]:

@@ -14,9 +14,9 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines.place import hosted, placed
 from tokenflock.errors import require
 from tokenflock.observables.observable import CosineObservable, Observable, cosines, reads_cosines
-from tokenflock.placing import hosted, placed
 from tokenflock.precision import cast, precision
 
 ENTRIES = (

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
-from tokenflock.claims import Claim, NotRun, at_most
 from tokenflock.errors import UserError, require
-from tokenflock.filing import Folder, Numbers
-from tokenflock.outcomes import Outcome, Report
-from tokenflock.papers.items import Item, find
-from tokenflock.papers.scale import Scale
+from tokenflock.reproduction.claim import Claim, NotRun, at_most
+from tokenflock.reproduction.folder import Folder, Numbers
+from tokenflock.reproduction.item import Item, find
+from tokenflock.reproduction.outcome import Outcome, Report
+from tokenflock.reproduction.scale import Scale
 
 SCALES = ("quick", "paper")
 

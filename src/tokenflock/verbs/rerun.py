@@ -6,9 +6,9 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import require
-from tokenflock.many import ensemble
 from tokenflock.meanfield.evolution import evolve
-from tokenflock.trajectory import simulate
+from tokenflock.verbs.ensemble import ensemble
+from tokenflock.verbs.simulate import simulate
 
 _COMMON = ("t", "times", "frames")
 _VERBS = {

@@ -12,22 +12,23 @@ import jax
 import numpy as np
 import xarray as xr
 
-from tokenflock import axes as sweeps
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.engines.choose import Choice, Systems, choose
+from tokenflock.engines.choose import Choice, choose
 from tokenflock.engines.job import Job
+from tokenflock.engines.systems import Systems
 from tokenflock.errors import SimulationError, overflowed, require
 from tokenflock.matrices._random import RandomMatrices, Value
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
-from tokenflock.partial import Store
 from tokenflock.precision import cast, precision
-from tokenflock.schedule import check, check_kinds, schedule
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.start import Start
+from tokenflock.verbs import axes as sweeps
+from tokenflock.verbs.schedule import check, check_kinds, schedule
+from tokenflock.verbs.store import Store
 
 ROLE = {"dynamics": 0, "solver": 1, "observe": 2}
 

@@ -11,20 +11,20 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.engines import trajectory as engine
+from tokenflock.engines import single as engine
+from tokenflock.engines.place import placed
 from tokenflock.errors import SimulationError, require
 from tokenflock.events.event import Event
-from tokenflock.measuring import measure
 from tokenflock.observables.observable import Observable
-from tokenflock.placing import placed
 from tokenflock.precision import cast, precision
-from tokenflock.schedule import check, check_kinds, schedule
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.euler import Euler
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.solver import Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
+from tokenflock.verbs.measure import measure
+from tokenflock.verbs.schedule import check, check_kinds, schedule
 
 
 def simulate(

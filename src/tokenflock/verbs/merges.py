@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.measuring import measure
 from tokenflock.observables.cluster_labels import ClusterLabels
+from tokenflock.verbs.measure import measure
 
 
 def merges(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None) -> xr.Dataset:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from tokenflock import pages
 from tokenflock import recipe as recipes
-from tokenflock.claims import FAILS, HOLDS, NOT_RUN, Claim
-from tokenflock.outcomes import Outcome
-from tokenflock.papers.items import papers
+from tokenflock.pages import html as pages
+from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
+from tokenflock.reproduction.item import papers
+from tokenflock.reproduction.outcome import Outcome
 
 PLURAL = {HOLDS: "hold", FAILS: "fail", NOT_RUN: "not run"}
 

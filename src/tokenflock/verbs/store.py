@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tokenflock.errors import UserError
-from tokenflock.results import whole
+from tokenflock.files import whole
 
 Cell = tuple[int, ...]
 SECONDS = 2.0  # how often finished cells are written

@@ -11,7 +11,6 @@ import xarray as xr
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Clock, Unnormalised
-from tokenflock.many import ensemble
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
@@ -19,6 +18,7 @@ from tokenflock.solvers.solver import Solver
 from tokenflock.starts.start import Start
 from tokenflock.theory.layers import layer_crossing, layer_transition_curve
 from tokenflock.theory.transition import crossing_time, transition_curve
+from tokenflock.verbs.ensemble import ensemble
 
 
 def phase_diagram(

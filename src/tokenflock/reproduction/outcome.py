@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokenflock.claims import FAILS, HOLDS, NOT_RUN, Claim
-from tokenflock.papers.items import Item
+from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
+from tokenflock.reproduction.item import Item
 
 
 @dataclass(frozen=True)

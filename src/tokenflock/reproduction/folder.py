@@ -13,11 +13,11 @@ from typing import Any
 import xarray as xr
 
 from tokenflock import recipe as recipes
-from tokenflock.claims import FAILS, Claim
-from tokenflock.outcomes import Outcome
-from tokenflock.papers.items import Item, find
-from tokenflock.reporting import page
-from tokenflock.results import whole
+from tokenflock.files import whole
+from tokenflock.pages.paper import page
+from tokenflock.reproduction.claim import FAILS, Claim
+from tokenflock.reproduction.item import Item, find
+from tokenflock.reproduction.outcome import Outcome
 
 Numbers = xr.Dataset | xr.DataTree
 
@@ -126,7 +126,7 @@ def source_mark() -> str:
     whole = hashlib.sha256(
         json.dumps(recipes.versions("jax", "numpy", "scipy"), sort_keys=True).encode()
     )
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         whole.update(path.read_bytes())
     return whole.hexdigest()[:16]
 

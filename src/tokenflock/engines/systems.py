@@ -1,0 +1,90 @@
+"""The systems of an ensemble: which tokens and matrices each of them gets, by one random key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines.job import Job
+from tokenflock.engines.rotation import rotate
+from tokenflock.matrices._random import Per, RandomMatrices
+from tokenflock.precision import precision
+from tokenflock.starts.given import Given
+from tokenflock.starts.start import Start
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The law from which systems are drawn: tokens, and matrices if they are random. One key for
+    each (seed, cell, repeat).
+    """
+
+    dynamics: Dynamics
+    start: Start
+    matrices: RandomMatrices | None
+    seed: int
+    dtype: str
+    t: float
+    turn: bool
+
+    def rotates(self, job: Job) -> bool:
+        """Whether tokens may be turned into n dimensions: the law, the observables and the start
+        allow it, and it pays.
+        """
+        n, d = self.start.shape
+        blind = all(one.isotropic for one in job.observables)
+        return (
+            self.turn
+            and d > n
+            and self.dynamics.isotropic
+            and blind
+            and self.matrices is None
+            and not self.dynamics.noisy
+        )
+
+    def draw(self, ids: np.ndarray, turned: bool) -> tuple[jax.Array, jax.Array]:
+        """(tokens, keys of the noise) of the systems (cell, repeat) in `ids`.
+
+        `turned` into n dimensions, or in all d.
+        """
+        short = turned and self.start.spans
+        with precision("float32"):
+            x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32), short)
+        if isinstance(self.start, Given):  # given to all digits, so not rounded
+            x = np.broadcast_to(self.start.x, (len(ids), *self.start.shape))
+        x = self.dynamics.space.project(jnp.asarray(x, self.dtype))
+        return rotate(x) if turned and not short else x, keys
+
+    def matrices_of(self, ids: np.ndarray) -> tuple[jax.Array, jax.Array | None]:
+        """(B, V) of the systems, (systems, layers, d, d)."""
+        law, d = self.matrices, self.start.shape[1]
+        per = {Per.SYSTEM: ids, Per.CELL: ids * [1, 0], Per.RUN: ids * 0}[law.per]
+        with precision("float32"):
+            B, V = _draw_matrices(
+                law, d, law.layers(self.t), self.seed, jnp.asarray(per, jnp.uint32)
+            )
+        return jnp.asarray(B, self.dtype), None if V is None else jnp.asarray(V, self.dtype)
+
+
+def _keys(seed: int, ids: jax.Array, purpose: int) -> jax.Array:
+    root = jax.random.fold_in(jax.random.key(seed), purpose)
+    return jax.vmap(lambda pair: jax.random.fold_in(jax.random.fold_in(root, pair[0]), pair[1]))(
+        ids
+    )
+
+
+@eqx.filter_jit
+def _draw(start: Start, seed: int, ids: jax.Array, short: bool) -> tuple[jax.Array, jax.Array]:
+    return jax.vmap(start.in_span if short else start.draw)(_keys(seed, ids, 0)), _keys(
+        seed, ids, 1
+    )
+
+
+@eqx.filter_jit
+def _draw_matrices(law: RandomMatrices, d: int, layers: int, seed: int, ids: jax.Array):
+    return jax.vmap(lambda key: law.draw(key, d, layers))(_keys(seed, ids, 2))

@@ -1,0 +1,1 @@
+"""Pages for a browser: one HTML file each, with everything inside."""

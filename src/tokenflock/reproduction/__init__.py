@@ -1,0 +1,1 @@
+"""Papers with verdicts: items, claims, outcomes, and the folder that a report is kept in."""

@@ -1,0 +1,31 @@
+"""Results on disk: one netCDF file, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import xarray as xr
+
+from tokenflock.errors import UserError
+from tokenflock.files import whole, writable
+
+
+def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
+    """Write a result to one netCDF file. The file appears only once it is complete."""
+    path = Path(path)
+    writable(path)
+    with whole(path) as part:
+        result.to_netcdf(part, engine="h5netcdf")
+    return path
+
+
+def load(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Read a result back, recipe included."""
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"{path} does not exist; write one with: tokenflock simulate --out {path}")
+    try:
+        return xr.load_dataset(path, engine="h5netcdf")
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"{path} is not a netCDF file that tokenflock can read ({error})") from None
