@@ -9,16 +9,30 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
+import inspect
 import re
+import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from tokenflock.errors import UserError
 
 KINDS = ("dynamics", "starts", "solvers", "observables", "events", "matrices", "theory")
+BASES = {  # what a member of each kind derives from; theory has functions
+    "dynamics": "tokenflock.dynamics.dynamics:Dynamics",
+    "starts": "tokenflock.starts.start:Start",
+    "solvers": "tokenflock.solvers.solver:Solver",
+    "observables": "tokenflock.observables.observable:Observable",
+    "events": "tokenflock.events.event:Event",
+    "matrices": "tokenflock.matrices.matrix:MatrixLaw",
+    "meanfield": "tokenflock.meanfield.density:Density",
+}
 _ROOT = Path(__file__).parent
+_OWN: list[Entry] = []  # members that the user brought along
 _ABSTRACT = {
     "space",
     "dynamics",
@@ -76,15 +90,66 @@ def slug(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).replace("_", "-").lower()
 
 
-@cache
 def entries(kind: str) -> tuple[Entry, ...]:
-    """All members of one kind, in alphabetical order."""
-    found: list[Entry] = []
+    """All members of one kind, in alphabetical order; those that the user brought along last."""
+    return _shipped(kind) + tuple(entry for entry in _OWN if entry.kind == kind)
+
+
+@cache
+def _shipped(kind: str) -> tuple[Entry, ...]:
+    """The members of one kind that are files of this library."""
+    members: list[Entry] = []
     for path in sorted((_ROOT / kind).glob("*.py")):
         if path.stem.startswith("_") or path.stem in _ABSTRACT:
             continue
-        found += _read(kind, path)
-    return tuple(sorted(found, key=lambda entry: entry.slug))
+        members += _read(kind, path)
+    return tuple(sorted(members, key=lambda entry: entry.slug))
+
+
+def base(kind: str) -> type:
+    """What a member of a kind derives from."""
+    module, _, name = BASES[kind].partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def include(path: Path) -> list[Entry]:
+    """Run a Python file of the user's and take its laws, starts, ... into the catalogue."""
+    module = _imported(path)
+    nodes = {node.name: node for node in _parse(path).body if isinstance(node, ast.ClassDef)}
+    brought = [
+        _entry(kind, module.__name__, nodes[name], path)
+        for name, cls in vars(module).items()
+        if name in nodes and isinstance(cls, type) and not name.startswith("_")
+        for kind in BASES
+        if issubclass(cls, base(kind)) and not inspect.isabstract(cls)
+    ]
+    if not brought:
+        kinds = ", ".join(base(kind).__name__ for kind in BASES)
+        raise UserError(f"{path} brings nothing: it has no public class that derives from {kinds}")
+    for entry in brought:
+        if any(entry.slug == known.slug for known in entries(entry.kind)):
+            raise UserError(
+                f"{path}: {entry.kind} has a member {entry.slug} already; rename the class"
+            )
+        _OWN.append(entry)
+    return brought
+
+
+def _imported(path: Path) -> ModuleType:
+    """A file of the user's as a module under its own name."""
+    if not path.is_file() or path.suffix != ".py":
+        raise UserError(f"{path} is no Python file; write the path of one, e.g. my_laws.py")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or path.stem in sys.modules:
+        raise UserError(f"{path}: a module {path.stem} is loaded already; rename the file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[path.stem]
+        raise UserError(f"{path} cannot be run: {type(error).__name__}: {error}") from None
+    return module
 
 
 def find(kind: str, name: str) -> Entry:
@@ -192,7 +257,7 @@ def _inherited(base: str, path: Path) -> list[Option]:
     """The fields of a base class that the file imports from its own folder."""
     for line in _parse(path).body:
         if isinstance(line, ast.ImportFrom) and base in {alias.name for alias in line.names}:
-            home = path.parent / f"{(line.module or '').rpartition('.')[2]}.py"
+            home = _home(path, line.module or "", base)
             classes = (
                 [node for node in _parse(home).body if isinstance(node, ast.ClassDef)]
                 if home.exists()
@@ -200,6 +265,17 @@ def _inherited(base: str, path: Path) -> list[Option]:
             )
             return next((_fields(node, home) for node in classes if node.name == base), [])
     return []
+
+
+def _home(path: Path, module: str, name: str) -> Path:
+    """The file that a class is imported from: of this library, or beside the importing one."""
+    parts = module.split(".")
+    if parts[0] != "tokenflock":
+        return path.parent / f"{parts[-1]}.py"
+    if len(parts) == 2:  # from tokenflock.dynamics import SelfAttention
+        entry = next((entry for entry in _shipped(parts[1]) if entry.name == name), None)
+        parts = entry.module.split(".") if entry else parts
+    return _ROOT.joinpath(*parts[1:]).with_suffix(".py")
 
 
 def _arguments(node: ast.FunctionDef) -> list[Option]:

@@ -1,15 +1,24 @@
 """Small frozen objects: the base of every dynamics, start, solver and observable.
 
-A subclass lists its fields with plain annotations and a line of text under each. Numbers stay
-Python numbers and arrays stay NumPy arrays until a verb casts them to its precision
+A subclass lists its fields with plain annotations and a line of text under each. Every value is
+checked against the kind of its field when an object is made, by the one function `settle`: numbers
+stay Python numbers and arrays stay NumPy arrays until a verb casts them to its precision
 (`precision.cast`), so an object means the same in float32 and float64 and can be written to JSON.
+The right text becomes the member of an enumeration that it names; a wrong one is an error.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Any, ClassVar
+import inspect
+import math
+import numbers
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -17,18 +26,26 @@ import numpy as np
 
 from tokenflock.errors import UserError
 
+E = TypeVar("E", bound=enum.Enum)
+_WORDS = {
+    "float": "a number",
+    "int": "a whole number",
+    "bool": "True or False",
+    "str": "a text",
+    "Array": "an array of numbers",
+    "Path": "a function of time",
+}
+
 
 class Frozen(eqx.Module):
-    """A frozen dataclass that is also a JAX pytree, with numbers and arrays brought to one form."""
+    """A frozen dataclass that is also a JAX pytree, each value of the kind that its field says."""
 
     cites: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = _settle(
-                f"{type(self).__name__}.{field.name}", str(field.type), getattr(self, field.name)
-            )
-            object.__setattr__(self, field.name, value)
+        for name, kinds in _kinds(type(self)).items():
+            value = settle(f"{type(self).__name__}.{name}", kinds, getattr(self, name))
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         names = [field.name for field in dataclasses.fields(self)]
@@ -48,40 +65,136 @@ def concrete(value: Any) -> bool:
     return not isinstance(value, jax.Array)
 
 
-def _settle(name: str, kind: str, value: Any) -> Any:
-    """One form for one meaning: `float` fields hold floats, `int` fields ints, `Array` fields
-    float64 arrays.
+Kind = str | type  # a word of _WORDS or "None", or a class
+
+
+@cache
+def _kinds(cls: type[Frozen]) -> dict[str, tuple[Kind, ...]]:
+    """What each field of a class may hold. A field whose annotation says nothing is left out."""
+    kinds = {field.name: _kinds_of(cls, field) for field in dataclasses.fields(cls)}
+    return {name: kind for name, kind in kinds.items() if kind}
+
+
+def _kinds_of(cls: type[Frozen], field: dataclasses.Field) -> tuple[Kind, ...]:
+    home = next(base for base in cls.__mro__ if field.name in inspect.get_annotations(base))
+    scope = vars(sys.modules.get(home.__module__, sys.modules[__name__]))
+    text = field.type.__name__ if isinstance(field.type, type) else str(field.type)
+    return tuple(kind for word in text.split("|") if (kind := _kind(word.strip(), scope)))
+
+
+def _kind(word: str, scope: dict[str, Any]) -> Kind | None:
+    """The kind that one word of an annotation names; a sequence of members by its member."""
+    if word in _WORDS or word == "None":
+        return word
+    value = scope.get(word)
+    return value if isinstance(value, type) else None
+
+
+def settle(name: str, kinds: Sequence[Kind], value: Any) -> Any:
+    """One form for one meaning, or an error that says what was wanted.
+
+    Numbers that JAX traces or batches pass: they were checked before.
     """
-    if value is None or (
-        isinstance(value, (jax.Array, Frozen, enum.Enum, bool, str))
-        and kind not in ("float", "int")
-    ):
+    if value is None and "None" in kinds:
         return value
-    if isinstance(value, jax.Array) or (callable(value) and "Path" in kind):
+    if isinstance(value, jax.Array) and {"float", "int", "bool", "Array"} & set(kinds):
         return value
+    for kind in kinds:
+        settled = _settled(kind, value, name)
+        if settled is not None:
+            return settled
+    raise UserError(f"{name} must be {_wanted(kinds)}, got {_got(value)}")
+
+
+def _settled(kind: Kind, value: Any, name: str) -> Any:
+    """The value in the form of a kind, or None where it is not of that kind."""
+    if isinstance(kind, type):
+        if issubclass(kind, enum.Enum):
+            return choice(kind, value, name)
+        return value if isinstance(value, kind) else None
+    if kind == "Array":
+        return _array(value, name)
+    if kind in ("float", "int"):
+        return _number(kind, value, name)
+    fits = {
+        "bool": isinstance(value, (bool, np.bool_)),
+        "str": isinstance(value, str),
+        "Path": callable(value) and not isinstance(value, type),
+    }.get(kind, False)
+    return (bool(value) if kind == "bool" else value) if fits else None
+
+
+def _number(kind: str, value: Any, name: str) -> float | int | None:
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return None
+    if not math.isfinite(value):
+        raise UserError(f"{name} must be a finite number, got {value}")
+    if kind == "float":
+        return float(value)
+    return int(value) if int(value) == value else None
+
+
+def _array(value: Any, name: str) -> np.ndarray | None:
+    """A copy that nobody can change. A single number is no array."""
+    if isinstance(value, (str, bytes, dict)) or callable(value):
+        return None
     try:
-        if kind.startswith("int"):
-            if int(value) != value or isinstance(value, bool):
-                raise ValueError
-            return int(value)
-        if kind.startswith("float") or (
-            "Array" in kind and np.ndim(value) == 0 and "float" in kind
-        ):
-            return float(value)
-        if "Array" in kind:
-            array = np.asarray(value, dtype=np.float64)
-            if not np.isfinite(array).all():
-                raise UserError(f"{name} must hold finite numbers, got NaN or infinity")
-            return array
-    except UserError:
-        raise
+        array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        wanted = (
-            "a whole number"
-            if kind.startswith("int")
-            else "a number"
-            if kind == "float"
-            else "an array of numbers"
-        )
-        raise UserError(f"{name} must be {wanted}, got {value!r}") from None
-    return value
+        return None
+    if array.ndim == 0:
+        return None
+    if not np.isfinite(array).all():
+        raise UserError(f"{name} must hold finite numbers, got NaN or infinity")
+    array.setflags(write=False)
+    return array
+
+
+def choice(kind: type[E], value: Any, name: str) -> E:
+    """The member of an enumeration that a value is or names, or an error with the nearest name.
+
+    >>> import enum
+    >>> Ground = enum.Enum("Ground", {"GEODESIC": "geodesic", "CHORDAL": "chordal"})
+    >>> choice(Ground, "chordal", "ground") is Ground.CHORDAL
+    True
+    """
+    if isinstance(value, kind):
+        return value
+    table = {
+        _plain(spelling): member for member in kind for spelling in (member.value, member.name)
+    }
+    if isinstance(value, str) and _plain(value) in table:
+        return table[_plain(value)]
+    shown = [_plain(member.value) for member in kind]
+    near = get_close_matches(_plain(str(value)), shown, n=1)
+    remedy = f"; did you mean {near[0]!r}?" if near else ""
+    raise UserError(f"{name} must be one of {', '.join(shown)}, got {_got(value)}{remedy}")
+
+
+def _plain(spelling: object) -> str:
+    return str(spelling).lower().replace("_", "-")
+
+
+def _wanted(kinds: Sequence[Kind]) -> str:
+    words = [
+        _WORDS[kind] if isinstance(kind, str) else _example(kind)
+        for kind in kinds
+        if kind != "None"
+    ]
+    return " or ".join(dict.fromkeys(words))
+
+
+def _example(kind: type) -> str:
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    words = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split()).rstrip(".")
+    return f"{article} {kind.__name__}" + (f" ({words[0].lower()}{words[1:]})" if words else "")
+
+
+def _got(value: Any) -> str:
+    """A value as an error shows it, cut where it is long; a class says that it is no object."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; make an object of it: {value.__name__}()"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -11,12 +11,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run one command. Mistakes end in one clear line and exit code 2, failures in exit code 1."""
     from cyclopts import CycloptsError
 
-    from tokenflock.cli.app import build
+    from tokenflock.cli.app import build, imported
     from tokenflock.cli.console import complain
     from tokenflock.errors import SimulationError, UserError
 
     tokens = list(sys.argv[1:] if argv is None else argv)
     try:
+        tokens = imported(tokens)
         code = build(tokens)(
             tokens, exit_on_error=False, print_error=False, result_action="return_value"
         )

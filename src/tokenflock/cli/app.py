@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import App
 
 from tokenflock import __version__
+from tokenflock.catalogue import include
 
 COMMANDS = {
     "tour": "a short guided run: simulate, tell what happened, write a figure and a film",
@@ -25,7 +27,23 @@ COMMANDS = {
 _HELP = """Transformers as interacting particle systems.
 
 Example: `tokenflock simulate --dynamics self-attention --beta 4 --n 32 --d 2 --t 30 --out run.nc`
+
+Laws of your own, in a file: `tokenflock --import my_laws.py simulate --dynamics my-law --n 32`
 """
+
+
+def imported(tokens: Sequence[str]) -> list[str]:
+    """The tokens without `--import FILE`, whose laws, starts, ... are in the catalogue then."""
+    left, files, rest = [], [], iter(tokens)
+    for token in rest:
+        name, equals, value = token.partition("=")
+        if name == "--import":
+            files.append(value if equals else next(rest, ""))
+        else:
+            left.append(token)
+    for file in files:
+        include(Path(file))
+    return left
 
 
 def build(tokens: Sequence[str]) -> App:

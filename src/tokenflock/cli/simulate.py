@@ -99,10 +99,7 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
     if text is None:
         from tokenflock.spaces import Sphere
 
-        base = getattr(dynamics, "base", dynamics)
-        has_energy = isinstance(dynamics.space, Sphere) and (
-            hasattr(base, "beta") or hasattr(base, "D")
-        )
+        has_energy = isinstance(dynamics.space, Sphere) and dynamics.interaction is not None
         text = "energy,cluster-count" if has_energy else default_clusters(dynamics)
     found = []
     for part in filter(None, text.split(",")):

@@ -8,7 +8,7 @@ import numpy as np
 
 from tokenflock.dynamics._matrices import positive_multiple
 from tokenflock.dynamics._qkv import QKV
-from tokenflock.dynamics.dynamics import AttentionLaw
+from tokenflock.dynamics.dynamics import AttentionLaw, Interaction
 
 
 class Attention(QKV, AttentionLaw):
@@ -32,6 +32,11 @@ class Attention(QKV, AttentionLaw):
     @property
     def divides(self) -> bool:
         return self.normalised
+
+    @property
+    def interaction(self) -> Interaction | None:
+        plain = self.Q is None and self.K is None and self.V is None
+        return Interaction(self.beta) if plain else None
 
     @property
     def keeps_cones(self) -> bool:

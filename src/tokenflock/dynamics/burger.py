@@ -7,7 +7,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow
+from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow, Interaction
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Array, Points, Rows, Scalar, Time, Tokens, Weights
@@ -56,6 +56,10 @@ class Burger(AttentionLaw, GradientFlow):
     @property
     def divides(self) -> bool:
         return self.normalised
+
+    @property
+    def interaction(self) -> Interaction:
+        return Interaction(1.0, self.D)
 
     def energy(self, x: Tokens, w: Weights) -> Scalar:
         return w @ jnp.exp(x @ self.D @ x.T) @ w

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,6 +14,13 @@ from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 from tokenflock.spaces import Space, Sphere
+
+
+class Interaction(NamedTuple):
+    """What tokens do to each other in pairs: e^{beta <x, D y>}, D = I where it is None."""
+
+    beta: Any
+    D: Any = None
 
 
 class Dynamics(Frozen):
@@ -84,6 +92,28 @@ class Dynamics(Frozen):
         and consensus is for ever (Lemma 6.4 of arXiv 2312.10794).
         """
         return False
+
+    @property
+    def core(self) -> Dynamics:
+        """The law at the heart of this one; itself unless it is built around another."""
+        return self
+
+    @property
+    def layers_around(self) -> tuple[Dynamics, ...]:
+        """This law, the one that it is built around, and so on to the core."""
+        return (self,)
+
+    @property
+    def inverse_temperature(self) -> Any:
+        """The beta of the core, or None where it has none."""
+        core = self.core
+        names = [field.name for field in dataclasses.fields(core)]
+        return getattr(core, "beta") if "beta" in names else None  # noqa: B009
+
+    @property
+    def interaction(self) -> Interaction | None:
+        """The pair interaction whose energy its tokens climb or descend, where there is one."""
+        return None
 
     @property
     def sublayers(self) -> tuple[Dynamics, ...]:
@@ -200,8 +230,31 @@ class Around(Dynamics):
     def space(self) -> Space:
         return self.base.space
 
+    @property
+    def core(self) -> Dynamics:
+        return self.base.core
+
+    @property
+    def layers_around(self) -> tuple[Dynamics, ...]:
+        return (self, *self.base.layers_around)
+
+    @property
+    def interaction(self) -> Interaction | None:
+        return self.base.interaction
+
     def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
         return self.base.attention_matrix(t, x, w)
+
+    def diffusion(self, t: Time, x: Tokens, w: Weights) -> Scalar:
+        return self.base.diffusion(t, x, w)
+
+    @property
+    def noisy(self) -> bool:
+        return self.base.noisy
+
+    @property
+    def smooth(self) -> bool:
+        return self.base.smooth
 
     @property
     def exchangeable(self) -> bool:

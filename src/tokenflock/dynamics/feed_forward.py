@@ -61,6 +61,14 @@ class FeedForward(MeanField):
         return self.base.attention(t, q, x, w)
 
     @property
+    def core(self) -> Dynamics:
+        return self.base.core
+
+    @property
+    def layers_around(self) -> tuple[Dynamics, ...]:
+        return (self, *self.base.layers_around)
+
+    @property
     def sublayers(self) -> tuple[Dynamics, ...]:
         return (self.base, _Perceptron(self))
 

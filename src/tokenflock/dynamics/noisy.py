@@ -33,6 +33,8 @@ class Noisy(Around):
     "inverse strength of the noise"
 
     def __check_init__(self) -> None:
+        once = not self.base.noisy
+        require(once, "Noisy.base", "a law without noise", repr(self.base), "give the noise once")
         if concrete(self.kappa):
             require(
                 self.kappa > 0,

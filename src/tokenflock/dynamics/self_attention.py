@@ -8,7 +8,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from tokenflock.dynamics._kernels import interaction_energy
-from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow
+from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow, Interaction
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
@@ -53,6 +53,10 @@ class SelfAttention(AttentionLaw, GradientFlow):
 
     def values(self, t: Time, x: Tokens) -> Tokens:
         return -x if self.repulsive else x
+
+    @property
+    def interaction(self) -> Interaction:
+        return Interaction(self.beta)
 
     def energy(self, x: Tokens, w: Weights) -> Scalar:
         return interaction_energy(x @ x.T, w, self.beta)

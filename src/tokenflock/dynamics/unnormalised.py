@@ -9,7 +9,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 
 from tokenflock.dynamics._kernels import interaction_energy
-from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow
+from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow, Interaction
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
@@ -79,6 +79,10 @@ class Unnormalised(AttentionLaw, GradientFlow):
     @property
     def shift(self) -> float:
         return 1.0 if self.clock is Clock.PEAK else 0.0
+
+    @property
+    def interaction(self) -> Interaction:
+        return Interaction(self.beta)
 
     def energy(self, x: Tokens, w: Weights) -> Scalar:
         return interaction_energy(x @ x.T, w, self.beta)

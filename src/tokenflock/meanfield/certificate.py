@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize
 
+from tokenflock.frozen import choice
 from tokenflock.meanfield.measures import weighted_points
 from tokenflock.meanfield.potential import Goal, Numbers, on_sphere, potential, symmetric
 
@@ -33,7 +34,7 @@ def optimality_gap(
     >>> round(optimality_gap(np.stack([np.cos(angles), np.sin(angles)], axis=1), np.eye(2)), 7)
     4e-07
     """
-    D = symmetric(D)
+    D, goal = symmetric(D), choice(Goal, goal, "goal")
     x, w = weighted_points(measure, w)
     V = potential(x, x, w, D)
     best = extreme(x, w, D, goal)

@@ -105,7 +105,7 @@ def tables(dynamics: Dynamics, grid: Grid) -> Tables:
     rings = None
     if not isinstance(grid, Circle):
         law = core(dynamics)
-        beta = getattr(getattr(law, "base", law), "beta", 1.0)
+        beta = 1.0 if law.inverse_temperature is None else law.inverse_temperature
         rings = jnp.asarray(
             gauss(degrees(beta if concrete(beta) else 1.0, 1e-16) // 2 + 2, grid.d - 4)
         )

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from tokenflock.errors import require
+from tokenflock.frozen import choice
 from tokenflock.meanfield.measures import weighted_points
 from tokenflock.meanfield.potential import Numbers, symmetric
 
@@ -44,6 +45,7 @@ def wasserstein(
     import ot
 
     require(p in (1, 2), "p", "1 or 2", p)
+    ground = choice(Ground, ground, "ground")
     (x, u), (y, v) = weighted_points(a, w_a), weighted_points(b, w_b)
     require(
         x.shape[1] == y.shape[1], "b", f"a measure in d = {x.shape[1]}, like a", f"d = {y.shape[1]}"
@@ -60,6 +62,7 @@ def wasserstein(
 
 def distance(x: Numbers, y: Numbers, ground: Ground = Ground.GEODESIC) -> Numbers:
     """All distances between points x and points y."""
+    ground = choice(Ground, ground, "ground")
     chord = np.sqrt(np.maximum(np.sum((x[:, None] - y[None]) ** 2, axis=-1), 0))
     return chord if ground is Ground.CHORDAL else 2 * np.arcsin(np.minimum(chord / 2, 1))
 

@@ -11,6 +11,7 @@ from tokenflock.dynamics.dynamics import Dynamics, GradientFlow
 from tokenflock.dynamics.noisy import Noisy
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.sinkhorn import Sinkhorn
+from tokenflock.dynamics.unnormalised import Unnormalised
 from tokenflock.meanfield.continuity import (
     Modes,
     Tables,
@@ -38,7 +39,7 @@ def functionals(
         found = {"energy": energy, "dissipation": rate}
     else:
         found = {"energy": _on_latitudes(flow, core(plain), space, table, modes)}
-    if isinstance(plain, Noisy) and not isinstance(_innermost(flow), SelfAttention):
+    if isinstance(plain, Noisy) and not isinstance(flow.core, SelfAttention):
         found["free_energy"] = found["energy"] - _entropy(space, modes) * _clock(flow) / float(
             plain.kappa
         )
@@ -67,7 +68,7 @@ def _on_latitudes(
     if isinstance(flow, Sinkhorn):
         masses = space.weights * (modes @ space.tables[0].T)
         return np.array([_transport(flow, table, jnp.asarray(w)) for w in masses])
-    beta = float(_innermost(plain).beta)
+    beta = float(plain.inverse_temperature)
     if beta == 0:
         return 0.5 * modes[:, 1] ** 2 / space.d
     return (modes**2 @ kernel_eigenvalue(space.degree, beta, space.d)) / (2 * beta)
@@ -83,9 +84,5 @@ def _clock(flow: GradientFlow) -> float:
     """What the velocity is multiplied by to be the gradient of the energy: e^beta for USA in its
     peak clock.
     """
-    law = _innermost(flow)
-    return float(np.exp(law.beta * getattr(law, "shift", 0.0)))
-
-
-def _innermost(flow: Dynamics) -> Dynamics:
-    return getattr(flow, "base", flow)
+    law = flow.core
+    return float(np.exp(law.beta * law.shift)) if isinstance(law, Unnormalised) else 1.0

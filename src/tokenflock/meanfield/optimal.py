@@ -8,6 +8,7 @@ from scipy.special import roots_legendre
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import require
+from tokenflock.frozen import choice
 from tokenflock.meanfield.certificate import optimality_gap
 from tokenflock.meanfield.mirror_descent import descend
 from tokenflock.meanfield.potential import Goal, Numbers, on_sphere, potential, symmetric
@@ -41,7 +42,7 @@ def optimal_tokens(
     >>> round(float(found.energy), 6), bool(abs(found.x[:, 1]).min() > 0.99)
     (1.0, True)
     """
-    D = symmetric(D)
+    D, goal = symmetric(D), choice(Goal, goal, "goal")
     if start is None:
         start = np.random.default_rng(seed).normal(size=(n, len(D)))
     start = on_sphere(np.asarray(start, dtype=np.float64))
@@ -107,7 +108,7 @@ def optimal_density(
     >>> round(float(found.energy), 8)  # the uniform measure: I_0(1)
     1.26606588
     """
-    D = symmetric(D)
+    D, goal = symmetric(D), choice(Goal, goal, "goal")
     require(
         len(D) in (2, 3),
         "D",

@@ -32,6 +32,10 @@ class AttentionEntropy(Observable):
     def isotropic(self) -> bool:
         return self.dynamics is None or self.dynamics.isotropic
 
+    @property
+    def needs_law(self) -> bool:
+        return self.dynamics is None
+
     def bind(self, dynamics: Dynamics) -> AttentionEntropy:
         return self if self.dynamics is not None else AttentionEntropy(dynamics, self.t)
 

@@ -27,6 +27,10 @@ class AttentionMatrix(Observable):
     def isotropic(self) -> bool:
         return self.dynamics is None or self.dynamics.isotropic
 
+    @property
+    def needs_law(self) -> bool:
+        return self.dynamics is None
+
     def bind(self, dynamics: Dynamics) -> AttentionMatrix:
         return self if self.dynamics is not None else AttentionMatrix(dynamics, self.t)
 

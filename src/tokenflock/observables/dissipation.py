@@ -24,6 +24,10 @@ class Dissipation(Observable):
     def isotropic(self) -> bool:
         return self.dynamics is None or self.dynamics.isotropic
 
+    @property
+    def needs_law(self) -> bool:
+        return self.dynamics is None
+
     def bind(self, dynamics: Dynamics) -> Dissipation:
         return self if self.dynamics is not None else Dissipation(dynamics)
 

@@ -7,7 +7,7 @@ import enum
 import jax.numpy as jnp
 
 from tokenflock.dynamics._kernels import log_sum_exp
-from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.dynamics import Dynamics, Interaction
 from tokenflock.errors import UserError
 from tokenflock.observables.observable import Observable, needed
 from tokenflock.shapes import Array, Scalar, Tokens, Weights
@@ -93,14 +93,18 @@ class Energy(Observable):
     def bind(self, dynamics: Dynamics) -> Energy:
         if self.beta is not None:
             return self
-        base = getattr(dynamics, "base", dynamics)
-        D = self.D if self.D is not None else getattr(base, "D", None)
-        beta = getattr(base, "beta", 1.0 if D is not None else None)
+        pair = dynamics.interaction or Interaction(dynamics.inverse_temperature)
+        D = self.D if self.D is not None else pair.D
+        beta = 1.0 if pair.beta is None and D is not None else pair.beta
         if beta is None:
             raise UserError(
                 f"Energy needs a beta: {type(dynamics).__name__} has none; write Energy(beta=...)"
             )
         return Energy(beta, self.convention, self.log, D)
+
+    @property
+    def needs_law(self) -> bool:
+        return self.beta is None
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
         beta = jnp.asarray(needed(self.beta, self, "beta"), x.dtype)

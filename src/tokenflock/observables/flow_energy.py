@@ -30,6 +30,10 @@ class FlowEnergy(Observable):
     def isotropic(self) -> bool:
         return self.dynamics is None or self.dynamics.isotropic
 
+    @property
+    def needs_law(self) -> bool:
+        return self.dynamics is None
+
     def bind(self, dynamics: Dynamics) -> FlowEnergy:
         return self if self.dynamics is not None else FlowEnergy(dynamics)
 

@@ -54,6 +54,11 @@ class Observable(Frozen):
         return self
 
     @property
+    def needs_law(self) -> bool:
+        """Whether it lacks something that only the dynamics that ran can tell."""
+        return False
+
+    @property
     def rests_within(self) -> float | None:
         """The delta such that its value is final once all cosines are at least 1 - delta for ever.
 

@@ -15,15 +15,15 @@ LABEL = r"potential $\beta^{-1}\log\,\sum_j w_j\,e^{\beta\langle q,\,x_j\rangle}
 
 def steepness(tale: Story) -> float:
     """The beta of the landscape, or an error where the dynamics has no such potential."""
-    law = getattr(tale.law, "base", tale.law)
-    matrices = [name for name in ("Q", "K", "V") if getattr(law, name, None) is not None]
-    if not isinstance(law, MeanField) or tale.beta is None or matrices:
+    law = None if tale.law is None else tale.law.core
+    pair = None if law is None else law.interaction
+    if not isinstance(law, MeanField) or pair is None or pair.D is not None:
         name = "this result" if law is None else type(law).__name__
         raise UserError(
             f"landscape needs a mean-field dynamics with beta and no matrices, got {name}; write"
             " landscape=False"
         )
-    return float(tale.beta)
+    return float(pair.beta)
 
 
 def lowest(tale: Story, beta: float, axes: np.ndarray) -> float:

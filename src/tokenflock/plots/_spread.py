@@ -15,7 +15,9 @@ from matplotlib.colors import LogNorm, Normalize
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
-from tokenflock.plots._story import law_of, nearest, spoken, time_label
+from tokenflock.frozen import choice
+from tokenflock.meanfield.potential import Goal
+from tokenflock.plots._story import law_of, nearest, plain_title, spoken, time_label
 
 LABEL = r"density $\rho$"
 UNIFORM = 1 / (2 * np.pi)  # the density of the uniform measure on the circle
@@ -80,12 +82,13 @@ class Spread:
     def heading(self) -> str:
         """What is shown: 'Self-attention, beta = 4', or the density of least energy of a matrix."""
         if self.law is not None:
-            beta = getattr(getattr(self.law, "base", self.law), "beta", None)
+            beta = self.law.inverse_temperature
             return spoken(self.law) + ("" if beta is None else rf", $\beta$ = ${beta:.6g}$")
         if self.recipe.get("verb") == "optimal_density":
-            extreme = "least" if self.recipe["goal"].sign > 0 else "greatest"
+            goal = choice(Goal, self.recipe.get("goal"), "goal")
+            extreme = "least" if goal.sign > 0 else "greatest"
             return f"Density of {extreme} energy, {_matrix(np.asarray(self.recipe['D']))}"
-        return str(self.result.attrs.get("title", "Density"))
+        return plain_title(self.result, "Density")
 
     @property
     def label(self) -> str:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from tokenflock.catalogue import slug
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import UserError, require
+from tokenflock.errors import require
 from tokenflock.observables.energy import Convention, Energy
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.order_parameter import OrderParameter
@@ -54,7 +54,7 @@ class Story:
 
     @property
     def beta(self) -> float | None:
-        return getattr(getattr(self.law, "base", self.law), "beta", None)
+        return None if self.law is None else self.law.inverse_temperature
 
     @property
     def of_model(self) -> bool:
@@ -86,7 +86,7 @@ class Story:
     def heading(self) -> str:
         """What ran: 'Self-attention, beta = 4'."""
         if self.law is None:
-            return str(self.result.attrs.get("title", "Tokens"))
+            return plain_title(self.result, "Tokens")
         name = spoken(self.law) + (" (directions of tokens)" if self.free else "")
         return name if self.beta is None else rf"{name}, $\beta$ = ${self.beta:.6g}$"
 
@@ -152,8 +152,7 @@ class Story:
         """How far the tokens have climbed: the energy, one at consensus; where there is no beta,
         the order parameter.
         """
-        base = getattr(self.law, "base", self.law)
-        if self.free or (self.beta is None and getattr(base, "D", None) is None):
+        if self.free or self.law is None or (self.beta is None and self.law.interaction is None):
             return self.measured(OrderParameter())
         energy = self.measured(Energy(convention=Convention.STAIRCASE))
         finite = bool(np.isfinite(energy.values).all())
@@ -177,18 +176,18 @@ def nearest(times: np.ndarray, at: float | None) -> int:
 
 def law_of(result: xr.Dataset) -> Dynamics | None:
     """The dynamics that ran, or None where it cannot be built again."""
-    try:
-        return dynamics_of(result)
-    except UserError:
-        return None
+    return dynamics_of(result)
 
 
 def spoken(law: Dynamics) -> str:
     """A dynamics in words: 'Self-attention', 'Noisy self-attention'."""
-    base = getattr(law, "base", None)
-    return slug(type(law).__name__).capitalize() + (
-        f" {slug(type(base).__name__)}" if base is not None else ""
-    )
+    words = [slug(type(part).__name__) for part in law.layers_around]
+    return " ".join(words).capitalize()
+
+
+def plain_title(result: xr.Dataset, otherwise: str) -> str:
+    """The title of a result as plain text for a figure: none of it is a formula."""
+    return str(result.attrs.get("title", otherwise))[:200].replace("$", r"\$")
 
 
 def time_label(convention: str = "") -> str:

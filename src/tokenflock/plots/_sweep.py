@@ -4,7 +4,6 @@ them.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,8 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError, require
-from tokenflock.plots._story import spoken, time_label
+from tokenflock.plots._story import plain_title, spoken, time_label
+from tokenflock.starts.start import Start
 from tokenflock.verbs.measure import dynamics_of
 
 _DERIVED = ("_error", "_quantile")  # endings of what comes along with an observable
@@ -142,16 +142,14 @@ def _remedy(others: list[str]) -> str:
 
 def _facts(result: xr.Dataset) -> dict[str, str]:
     """What ran, by topic. A swept parameter is told only where one of its values was selected."""
-    recipe = json.loads(result.attrs.get("recipe", "{}"))
+    recipe = recipes.readable(result)
     known: dict[str, object] = {}
-    try:
-        law = dynamics_of(result)
-    except UserError:
-        law = None
-    words = str(result.attrs.get("title", "")) if law is None else spoken(law)
-    known["beta"] = getattr(getattr(law, "base", law), "beta", None)
+    law = dynamics_of(result)
+    words = plain_title(result, "") if law is None else spoken(law)
+    known["beta"] = None if law is None else law.inverse_temperature
     known["n"], known["d"] = _shape(recipe)
-    for name in recipe.get("over", {}):
+    over = recipe.get("over")
+    for name in over if isinstance(over, dict) else {}:
         known[_last(name)] = (
             result[name].item() if name in result.coords and result[name].ndim == 0 else None
         )
@@ -162,7 +160,7 @@ def _facts(result: xr.Dataset) -> dict[str, str]:
     }
     repeats = (
         {"repeats": f"{recipe['repeats']} repeat{'s' * (recipe['repeats'] != 1)}"}
-        if "repeats" in recipe
+        if isinstance(recipe.get("repeats"), int)
         else {}
     )
     return ({"dynamics": words} if words else {}) | told | repeats
@@ -170,6 +168,7 @@ def _facts(result: xr.Dataset) -> dict[str, str]:
 
 def _shape(recipe: dict) -> tuple[int | None, int | None]:
     try:
-        return recipes.rebuild(recipe["start"]).shape
-    except (KeyError, UserError):
+        start = recipes.rebuild(recipe.get("start"))
+    except UserError:
         return None, None
+    return start.shape if isinstance(start, Start) else (None, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -15,7 +14,7 @@ _BIBLIOGRAPHY = Path(__file__).parents[1] / "references.bib"
 
 def references(result: xr.Dataset) -> list[str]:
     """Keys of the references behind a result, in order of use, this library first."""
-    used = recipes.types(json.loads(result.attrs.get("recipe", "{}")))
+    used = recipes.types(recipes.readable(result))
     keys = ["tokenflock", *(key for cls in used for key in cls.cites), "jax2018"]
     return list(dict.fromkeys(keys))
 

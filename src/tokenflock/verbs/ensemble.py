@@ -25,9 +25,10 @@ from tokenflock.precision import cast, precision
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
 from tokenflock.solvers.solver import FixedStep, Solver
+from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs import axes as sweeps
-from tokenflock.verbs.schedule import check, check_kinds, schedule
+from tokenflock.verbs.schedule import check, check_kinds, require_whole, schedule
 from tokenflock.verbs.store import Store
 
 ROLE = {"dynamics": 0, "solver": 1, "observe": 2}
@@ -79,9 +80,9 @@ def ensemble(
     >>> result.pair_density.dims
     ('beta', 'time')
     """
-    check_kinds(dynamics, observe, seed)
+    observe = check_kinds(dynamics, observe, seed, solver=solver)
+    start = start if isinstance(start, Start) else Given(start)
     solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
-    observe = tuple(observe)
     for one in observe:
         one.bind(
             dynamics
@@ -382,7 +383,7 @@ def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
         names,
         "sweep the parameter with over",
     )
-    require(repeats >= 1, "repeats", "1 or more", repeats)
+    require_whole("repeats", repeats, 1)
     require(all(0 <= q <= 1 for q in quantiles), "quantiles", "between 0 and 1", list(quantiles))
     if matrices is not None:
         matrices.fill(dynamics, np.zeros((1, 1, 1)), None)

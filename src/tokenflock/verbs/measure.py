@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +14,7 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.place import hosted, placed
-from tokenflock.errors import require
+from tokenflock.errors import UserError, require
 from tokenflock.observables.observable import CosineObservable, Observable, cosines, reads_cosines
 from tokenflock.precision import cast, precision
 
@@ -39,8 +38,8 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
     1
     """
     observables = [observables] if isinstance(observables, Observable) else list(observables)
-    law = dynamics_of(result)
-    bound = [observable if law is None else observable.bind(law) for observable in observables]
+    law, why = law_and_reason(result)
+    bound = [_bound(observable, law, why) for observable in observables]
     variables = {
         one.name: _variable(result["x"], one, values)
         for one, values in zip(bound, _values(result, bound))
@@ -52,12 +51,28 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
 
 def dynamics_of(result: xr.Dataset) -> Dynamics | None:
     """The dynamics in the recipe of a result, or None where there is none to build."""
-    described = json.loads(result.attrs.get("recipe", "{}")).get("dynamics")
-    return (
-        recipes.rebuild(described)
-        if described and "callable" not in json.dumps(described)
-        else None
-    )
+    return law_and_reason(result)[0]
+
+
+def law_and_reason(result: xr.Dataset) -> tuple[Dynamics | None, str]:
+    """The dynamics in the recipe of a result; where there is none, None and the reason."""
+    try:
+        described = recipes.plain_recipe(result).get("dynamics")
+        law = None if described is None else recipes.rebuild(described)
+    except UserError as error:
+        return None, str(error)
+    if law is not None and not isinstance(law, Dynamics):
+        return None, f"the recipe of the result has {law!r:.80} for its dynamics"
+    return law, "" if law is not None else "the result does not say which law ran"
+
+
+def _bound(observable: Observable, law: Dynamics | None, why: str) -> Observable:
+    """An observable with what it lacks; an error where it needs a law that cannot be built."""
+    if law is not None:
+        return observable.bind(law)
+    if observable.needs_law:
+        raise UserError(f"{type(observable).__name__} needs the law that ran: {why}")
+    return observable
 
 
 def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.ndarray]:

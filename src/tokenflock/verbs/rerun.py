@@ -46,11 +46,10 @@ def rerun(result: xr.Dataset) -> xr.Dataset:
     True
     """
     recipe = recipes.loads(result.attrs.get("recipe", "{}"))
-    require(
-        recipe.get("verb") in _VERBS,
-        "result",
-        f"one of {', '.join(_VERBS)}",
-        recipe.get("verb", "a Dataset without a recipe"),
-    )
-    verb, keys = _VERBS[recipe["verb"]]
+    name = recipe.get("verb", "a Dataset without a recipe")
+    known = isinstance(name, str) and name in _VERBS
+    require(known, "result", f"one of {', '.join(_VERBS)}", f"{name!r:.80}")
+    verb, keys = _VERBS[name]
+    lacking = [key for key in ("dynamics", "start", *keys) if key not in recipe]
+    require(not lacking, "the recipe", "complete", f"one without {', '.join(lacking)}")
     return verb(recipe["dynamics"], recipe["start"], **{key: recipe[key] for key in keys})

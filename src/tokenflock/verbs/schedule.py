@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
+from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep, Solver
@@ -44,27 +46,51 @@ def schedule(
     return steps, steps * h
 
 
-def check_kinds(dynamics: Dynamics, observe: Sequence[Observable], seed: int) -> None:
-    """Refuse what is no law, no observable or no seed, before anything is asked of it."""
-    law = isinstance(dynamics, Dynamics)
-    require(
-        law,
-        "dynamics",
-        "a law of motion such as SelfAttention(beta=4.0)",
-        repr(dynamics),
-        "make an object of the class",
+def check_kinds(
+    dynamics: Dynamics,
+    observe: Sequence[Observable],
+    seed: int,
+    *,
+    solver: Solver | None = None,
+    until: Event | None = None,
+) -> tuple[Observable, ...]:
+    """Refuse what is no law, solver, event, observable or seed, before anything is asked of it.
+
+    Returns the observables: a single one counts as a list of one.
+    """
+    _require_kind("dynamics", Dynamics, dynamics, "a law of motion such as SelfAttention(beta=4.0)")
+    if solver is not None:
+        _require_kind("solver", Solver, solver, "a solver such as Layer(h=0.1)")
+    if until is not None:
+        _require_kind("until", Event, until, "an event such as Consensus()")
+    several = isinstance(observe, Sequence) and not isinstance(observe, str)
+    observables = tuple(observe) if several else (observe,)
+    for observable in observables:
+        _require_kind("observe", Observable, observable, "a list of observables such as [Energy()]")
+    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed < 2**63
+    require(whole, "seed", "a whole number from 0 to 2^63 - 1", repr(seed), "write e.g. seed=0")
+    return observables
+
+
+def _require_kind(argument: str, kind: type, value: Any, wanted: str) -> None:
+    """Refuse a value of another kind; a class in place of an object says what to write."""
+    shown = value.__name__ if isinstance(value, type) else repr(value)
+    remedy = f"write {shown}(...)" if isinstance(value, type) and issubclass(value, kind) else ""
+    require(isinstance(value, kind), argument, wanted, f"{shown:.80}", remedy)
+
+
+def require_number(argument: str, value: Any, instead: str) -> None:
+    """Refuse what is no real number."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
+        value, bool
     )
-    for one in observe:
-        fits = isinstance(one, Observable)
-        require(
-            fits,
-            "observe",
-            "a list of observables such as [Energy()]",
-            repr(one),
-            "import it from tokenflock.observables",
-        )
-    whole = isinstance(seed, (int, np.integer)) and 0 <= seed < 2**63
-    require(whole, "seed", "a whole number from 0 to 2^63 - 1", seed, "write e.g. seed=0")
+    require(number, argument, "a number", f"{value!r:.80}", instead)
+
+
+def require_whole(argument: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number, or too small a one."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
+    require(whole, argument, f"a whole number, {least} or more", f"{value!r:.80}")
 
 
 def check(
@@ -94,8 +120,9 @@ def check(
         n,
         f"write n={dynamics.particles}",
     )
+    require_number("t", t, "write e.g. t=30")
     require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=30")
-    require(frames >= 2, "frames", "2 or more", frames)
+    require_whole("frames", frames, 2)
     if times is not None:
         array = np.asarray(times, dtype=float)
         fine = (

@@ -60,8 +60,8 @@ def simulate(
     >>> flock.simulate(SelfAttention(beta=4.0), Uniform(n=32, d=2), t=30, seed=0).x.dims
     ('time', 'particle', 'coord')
     """
-    check_kinds(dynamics, observe, seed)
-    start = start if isinstance(start, Start) else Given(np.asarray(start))
+    observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
+    start = start if isinstance(start, Start) else Given(start)
     solver = solver or default_solver(dynamics)
     check(dynamics, start, solver, t, times, frames)
     steps, keep = schedule(solver, t, times, frames)
@@ -106,7 +106,7 @@ def flow(
     >>> flow(SelfAttention(), Uniform(n=4, d=3), t=5.0)([0.0, 1.0, 4.9]).shape
     (3, 4, 3)
     """
-    start = start if isinstance(start, Start) else Given(np.asarray(start))
+    start = start if isinstance(start, Start) else Given(start)
     solver = solver or Adaptive()
     check(dynamics, start, solver, t, None, 2)
     with precision("float64"), placed(*start.shape):

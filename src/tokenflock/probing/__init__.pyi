@@ -1,0 +1,37 @@
+from tokenflock.probing.blocks import Block as Block
+from tokenflock.probing.surveying import Energies as Energies
+from tokenflock.probing.texts import Text as Text
+from tokenflock.probing.loading import Variant as Variant
+from tokenflock.probing.fetching import cached as cached
+from tokenflock.probing.prompts import choose as choose
+from tokenflock.probing.particles import effective_beta as effective_beta
+from tokenflock.probing.extraction import extract as extract
+from tokenflock.probing.following import follow as follow
+from tokenflock.probing.layers import halves as halves
+from tokenflock.probing.loading import load as load
+from tokenflock.probing.particles import particle_system as particle_system
+from tokenflock.probing.layers import probe as probe
+from tokenflock.probing.particles import reconstruction as reconstruction
+from tokenflock.probing.particles import rerun_layer as rerun_layer
+from tokenflock.probing.surveying import survey as survey
+from tokenflock.probing import texts as texts
+
+__all__ = [
+    "Block",
+    "Energies",
+    "Text",
+    "Variant",
+    "cached",
+    "choose",
+    "effective_beta",
+    "extract",
+    "follow",
+    "halves",
+    "load",
+    "particle_system",
+    "probe",
+    "reconstruction",
+    "rerun_layer",
+    "survey",
+    "texts",
+]
