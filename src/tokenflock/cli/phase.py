@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from tokenflock.cli import members
-from tokenflock.cli.console import complain, console, keep_compiled, rate
+from tokenflock.cli.console import complain, keep_compiled, rate, say
 from tokenflock.cli.simulate import observables
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
@@ -114,31 +114,29 @@ def _run(
             raise SystemExit(130) from None
     flock.save(result, out)
     _tell(result)
-    console.print(f"saved {out}")
+    say(f"saved {out}")
     if plot is not None:
         from tokenflock import plots
 
         plots.save_figure(plots.phase_diagram(result), plot)
-        console.print(f"saved {plot}")
+        say(f"saved {plot}")
 
 
 def _tell(result) -> None:
     """How it ran, and the means at the last time for a few betas."""
-    console.print(
-        f"[bold]{result.attrs['title'].removeprefix('tokenflock: ')}[/],"
-        f" {result.attrs['convention']}"
-    )
-    console.print(f"  engine    {result.attrs['engine']} ({result.attrs['seconds']:.3g} s)")
+    title = result.attrs["title"].removeprefix("tokenflock: ")
+    say(f", {result.attrs['convention']}", title=title)
+    say(f"  engine    {result.attrs['engine']} ({result.attrs['seconds']:.3g} s)")
     last = result.isel(time=-1)
     for name in [
         one for one in result.data_vars if f"{one}_error" in result and last[one].ndim == 1
     ]:
-        console.print(f"  {name} at t = {float(last.time):g}")
+        say(f"  {name} at t = {float(last.time):g}")
         every = max(1, result.sizes["beta"] // 8)
         for value, mean, error in list(
             zip(result.beta.values, last[name].values, last[f"{name}_error"].values)
         )[::every]:
-            console.print(
+            say(
                 f"    beta = {value:<8.4g} {mean:.4f}"
                 + (f" +- {error:.4f}" if error == error else "")
             )

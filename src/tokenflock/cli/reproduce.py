@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import complain, console, keep_compiled
+from tokenflock.cli.console import complain, console, keep_compiled, say
 from tokenflock.reproduction.item import find, papers
 
 Name = Annotated[
@@ -66,7 +66,7 @@ def reproduce(
         complain(f"stopped; what is done is in {out}, and the same command goes on from there")
         return 130
     tell(report)
-    console.print(f"\nThe report is {(out / 'index.html').resolve()}", soft_wrap=True)
+    say(f"\nThe report is {(out / 'index.html').resolve()}")
     return 0 if report.holds else 1
 
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from tokenflock.catalogue import find
 from tokenflock.cli import members
-from tokenflock.cli.console import console, keep_compiled, progress
+from tokenflock.cli.console import keep_compiled, progress, say
 from tokenflock.cli.story import reach, tell
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
@@ -86,9 +86,7 @@ def _run(
         )
     flock.save(run, out)
     tell(run)
-    console.print(
-        f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}"
-    )
+    say(f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}")
 
 
 def observables(text: str | None, dynamics: Any) -> list[Any]:
