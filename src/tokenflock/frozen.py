@@ -69,7 +69,8 @@ def _settle(name: str, kind: str, value: Any) -> Any:
         ):
             return float(value)
         if "Array" in kind:
-            array = np.asarray(value, dtype=np.float64)
+            array = np.array(value, dtype=np.float64)  # a copy: later changes of theirs are theirs
+            array.setflags(write=False)
             if not np.isfinite(array).all():
                 raise UserError(f"{name} must hold finite numbers, got NaN or infinity")
             return array

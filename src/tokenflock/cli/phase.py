@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from tokenflock.cli import members
 from tokenflock.cli.console import complain, keep_compiled, rate, say
-from tokenflock.cli.simulate import observables
+from tokenflock.cli.simulate import kept, observables
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.files import writable
@@ -40,7 +40,9 @@ def _run(
     beta: Annotated[
         str, Parameter(help="inverse temperatures, e.g. 0.1:9:45 (45 values) or 1,2,4")
     ] = "0.1:9:45",
-    t: Annotated[float, Parameter(help="final time")] = 30.0,
+    t: Annotated[
+        float | None, Parameter(help="final time [default: 30, or the last of --times]")
+    ] = None,
     times: Annotated[
         str | None, Parameter(help="times to observe, e.g. 0,1,10 or 0:30:301")
     ] = None,
@@ -80,7 +82,7 @@ def _run(
             f" {plot.with_suffix('.png')}"
         )
     grid = numbers(beta, "--beta")
-    keep = None if times is None else numbers(times, "--times")
+    keep = kept(times, t)
     shares = [] if quantiles is None else numbers(quantiles, "--quantiles").tolist()
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
@@ -97,7 +99,7 @@ def _run(
                 solver=built["solver"],
                 observe=wanted,
                 repeats=repeats,
-                t=float(keep[-1]) if keep is not None else t,
+                t=float(keep[-1]) if keep is not None else 30.0 if t is None else t,
                 times=keep,
                 frames=frames,
                 quantiles=shares,

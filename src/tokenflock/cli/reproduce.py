@@ -53,6 +53,7 @@ def reproduce(
         _list()
         return 0
     items = find(names)
+    known(model)
     keep_compiled()
     import tokenflock as flock
     from tokenflock.cli.verdicts import tell, watching
@@ -68,6 +69,16 @@ def reproduce(
     tell(report)
     say(f"\nThe report is {(out / 'index.html').resolve()}")
     return 0 if report.holds else 1
+
+
+def known(model: str | None) -> None:
+    """Refuse a model that is not there, whether or not an item asks for it."""
+    if model is None or Path(model).is_dir():
+        return
+    from tokenflock import probing
+
+    if not probing.cached(model):
+        probing.load(model)
 
 
 def _list() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from tokenflock.cli.console import say
@@ -36,11 +38,12 @@ def tell(run: xr.Dataset) -> None:
     say(f", n = {n}, d = {d}, {run.attrs['convention']}", title=title)
     if "stopped" in run.attrs:
         say(f"  stopped by {run.attrs['stopped']}")
-    if "energy" in run:
-        name = run.energy.attrs.get("long_name", "").partition("(")[2].rstrip(")")
-        before, after = float(start.energy), float(end.energy)
+    for shown in {"energy", "log_energy"} & set(run):
+        name = run[shown].attrs.get("long_name", "").partition("(")[2].rstrip(")")
+        before, after = float(start[shown]), float(end[shown])
+        label = shown.replace("_", " ")
         say(
-            f"  energy    {before:.6g} at t = 0, {after:.6g} at t = {float(end.time):.6g}"
+            f"  {label:<9} {before:.6g} at t = 0, {after:.6g} at t = {float(end.time):.6g}"
             f" (convention {name})"
         )
     radius = reach(dynamics_of(run))
@@ -65,6 +68,18 @@ def tell(run: xr.Dataset) -> None:
             f"    t = {float(one.time):<10.4g} {counts:<10} largest holds"
             f" {100 * float(one.largest):.0f} %"
         )
+
+
+def tell_overflow(run: xr.Dataset, observed: Sequence[Any]) -> None:
+    """Say which observables left the numbers."""
+    for name in (one.name for one in observed if not one.dims):
+        bad = ~np.isfinite(run[name].values)
+        if bad.any():
+            say(
+                f"  {name} is not finite in {bad.sum()} of {bad.size} frames: it overflowed; take"
+                " --observe energy:log=true, --observe energy:convention=staircase or a smaller"
+                " --beta"
+            )
 
 
 def tell_waiting(run: xr.Dataset) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tokenflock.cli.console import keep_compiled, say
-from tokenflock.cli.reproduce import Model, Name, ScaleName
+from tokenflock.cli.reproduce import Model, Name, ScaleName, known
 from tokenflock.files import writable
 from tokenflock.reproduction.item import find
 
@@ -34,6 +34,7 @@ def verify(
     if out is not None:
         writable(out)
     items = find(names)
+    known(model)
     keep_compiled()
     import tokenflock as flock
     from tokenflock.cli.verdicts import tell, watching
