@@ -13,31 +13,43 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from tokenflock.cli.app import build, imported
     from tokenflock.cli.console import complain
+    from tokenflock.cli.language import exact, spoken
+    from tokenflock.cli.values import joined
     from tokenflock.errors import SimulationError, UserError
 
-    tokens = list(sys.argv[1:] if argv is None else argv)
+    tokens = joined(sys.argv[1:] if argv is None else argv)
+    app = None
     try:
         tokens = imported(tokens)
-        code = build(tokens)(
-            tokens, exit_on_error=False, print_error=False, result_action="return_value"
-        )
+        app = build(tokens)
+        tokens = exact(app, tokens)
+        code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
     except (UserError, CycloptsError) as error:
-        complain(str(error))
+        known = isinstance(error, UserError)
+        complain(spoken(str(error), app, tokens) if known else str(error))
         code = 2
     except (SimulationError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             os._exit(0)  # whoever read our output has seen enough
-        complain(str(error))
-        code = 1
-    except (MemoryError, RuntimeError) as error:
-        if "RESOURCE_EXHAUSTED" not in str(error) and not isinstance(error, MemoryError):
-            raise
-        complain(
-            "out of memory; take fewer tokens or frames, or --dynamics streamed --base"
-            " self-attention for very many tokens"
-        )
+        complain(spoken(str(error), app, tokens))
         code = 1
     except KeyboardInterrupt:
         complain("stopped")
         code = 130
+    except Exception as error:
+        if os.environ.get("TOKENFLOCK_DEBUG"):
+            raise
+        complain(_unexpected(error))
+        code = 1
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unexpected(error: Exception) -> str:
+    """What to say of an error that nobody foresaw."""
+    if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+        return "out of memory; ask for less at once: fewer tokens, dimensions, frames or repeats"
+    first = " ".join(str(error).split())[:300]
+    return (
+        f"unexpected {type(error).__name__}: {first} (this is a bug; run again with"
+        " TOKENFLOCK_DEBUG=1 for the traceback)"
+    )

@@ -18,6 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -28,6 +29,11 @@ def complain(message: str) -> None:
     errors.print(
         "[bold red]error:[/]", escape(" ".join(message.split())), soft_wrap=True, emoji=False
     )
+
+
+def say(text: str, title: str = "") -> None:
+    """A line on standard output, after a bold title; no text in it is read as markup."""
+    console.print(Text.assemble((title, "bold"), text), soft_wrap=True)
 
 
 @contextmanager
@@ -44,7 +50,7 @@ def progress(title: str) -> Iterator[Callable[[float], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task(title, total=1.0)
+        task = bar.add_task(escape(title), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
@@ -63,7 +69,7 @@ def rate(title: str) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task(title, total=1, rate="")
+        task = bar.add_task(escape(title), total=1, rate="")
         began = time.monotonic()
 
         def report(done: int, total: int) -> None:

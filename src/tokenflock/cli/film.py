@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import console, keep_compiled, progress
+from tokenflock.cli.console import keep_compiled, progress, say
 from tokenflock.cli.plot import one_prompt
 from tokenflock.errors import UserError
 from tokenflock.files import writable
@@ -80,7 +80,7 @@ def film(
             between=between,
             progress=report,
         )
-    console.print(f"saved {out}")
+    say(f"saved {out}")
 
 
 def _size(text: str | None) -> tuple[int, int] | None:

@@ -11,8 +11,8 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tokenflock.cli.console import console, errors, keep_compiled
-from tokenflock.cli.values import counted, numbers
+from tokenflock.cli.console import console, errors, keep_compiled, say
+from tokenflock.cli.values import counted, wholes
 from tokenflock.errors import UserError
 from tokenflock.files import writable
 
@@ -91,7 +91,7 @@ def train(
         if key not in ("out", "text", "preset", "byte_pairs", "watch")
     }
     _folder(out)
-    marks = [] if watch is None else [int(one) for one in numbers(watch, "--watch")]
+    marks = [] if watch is None else wholes(watch, "--watch")
     keep_compiled()
     from tokenflock import gpt
     from tokenflock.gpt.text import read
@@ -102,9 +102,7 @@ def train(
             out, read(text), shape, schedule, byte_pairs=byte_pairs, tell=tell, watch=marks
         )
     console.print(f"val loss {last.history[-1][2]:.4f} after {last.step} steps", soft_wrap=True)
-    console.print(
-        f"saved {out}; read what it writes with: tokenflock gpt sample {out}", soft_wrap=True
-    )
+    say(f"saved {out}; read what it writes with: tokenflock gpt sample {out}")
 
 
 def sample(
@@ -177,7 +175,7 @@ def probe(
     _tell_layers(found)
     if out is not None:
         flock.save(found, out)
-        console.print(f"saved {out}", soft_wrap=True)
+        say(f"saved {out}")
 
 
 def ladder(
@@ -210,7 +208,7 @@ def ladder(
         line = " ".join(gpt.sample(last, count=60).split())
         console.print(f"{'':<13} [dim]{escape(line)}[/]", soft_wrap=True)
         before = val
-    console.print(f"saved {out}", soft_wrap=True)
+    say(f"saved {out}")
 
 
 def _folder(out: Path) -> None:
@@ -254,9 +252,7 @@ def _time(seconds: float) -> str:
 
 
 def _tell_layers(found: Any) -> None:
-    console.print(
-        f"[bold]{escape(found.attrs['title'])}[/], {counted(found.sizes['prompt'], 'prompt')}"
-    )
+    say(f", {counted(found.sizes['prompt'], 'prompt')}", title=found.attrs["title"])
     console.print("layer  mean cosine  clusters  effective rank  energy (beta 4)")
     for layer in found.layer.values:
         here = found.sel(layer=layer).mean("prompt")

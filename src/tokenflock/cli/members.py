@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from tokenflock.catalogue import Entry, Option, find, slug
-from tokenflock.cli.values import array
+from tokenflock.cli.values import array, whole
 from tokenflock.errors import UserError
 
 _NESTED = {
@@ -26,6 +26,7 @@ _NESTED = {
     "AttentionLaw": "dynamics",
     "Start": "starts",
 }
+_KINDS = {"int": int, "float": float, "float | None": float, "bool": bool}
 _ALIASES = {"h": ["--h", "--step"]}
 
 
@@ -124,9 +125,7 @@ def parameters(
 
 
 def _parameter(chosen: Member, option: Option, names: list[str], group: Group) -> inspect.Parameter:
-    kind = {"int": float, "float": float, "float | None": float, "bool": bool}.get(
-        option.annotation, str
-    )
+    kind = _KINDS.get(option.annotation, str)
     shown = "required" if option.default is None else f"default: {_shown(option.default)}"
     how = Parameter(
         name=names,
@@ -186,13 +185,22 @@ def _value(option: Option, value: Any, cls: type) -> Any:
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return _enum(kind, value, option.name)
     if option.annotation == "bool" and isinstance(value, str):
-        return value.lower() in ("true", "yes", "1")
-    if isinstance(value, str) and option.annotation.startswith(("float", "int")):
+        return _bool(value, option.name)
+    if isinstance(value, str) and option.annotation.startswith("int"):
+        return whole(value, option.name)
+    if isinstance(value, str) and option.annotation.startswith("float"):
         try:
             return float(value)
         except ValueError:
             raise UserError(f"{option.name} must be a number, got {value!r}") from None
     return value
+
+
+def _bool(text: str, name: str) -> bool:
+    meanings = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if text.lower() not in meanings:
+        raise UserError(f"{name} must be true or false, got {text!r}")
+    return meanings[text.lower()]
 
 
 def _enum(kind: type[enum.Enum], value: str, name: str) -> enum.Enum:

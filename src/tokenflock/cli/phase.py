@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from tokenflock.cli import members
-from tokenflock.cli.console import complain, console, keep_compiled, rate
-from tokenflock.cli.simulate import observables
+from tokenflock.cli.console import complain, keep_compiled, rate, say
+from tokenflock.cli.simulate import kept, observables
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.files import writable
@@ -40,7 +40,9 @@ def _run(
     beta: Annotated[
         str, Parameter(help="inverse temperatures, e.g. 0.1:9:45 (45 values) or 1,2,4")
     ] = "0.1:9:45",
-    t: Annotated[float, Parameter(help="final time")] = 30.0,
+    t: Annotated[
+        float | None, Parameter(help="final time [default: 30, or the last of --times]")
+    ] = None,
     times: Annotated[
         str | None, Parameter(help="times to observe, e.g. 0,1,10 or 0:30:301")
     ] = None,
@@ -80,7 +82,7 @@ def _run(
             f" {plot.with_suffix('.png')}"
         )
     grid = numbers(beta, "--beta")
-    keep = None if times is None else numbers(times, "--times")
+    keep = kept(times, t)
     shares = [] if quantiles is None else numbers(quantiles, "--quantiles").tolist()
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
@@ -97,7 +99,7 @@ def _run(
                 solver=built["solver"],
                 observe=wanted,
                 repeats=repeats,
-                t=float(keep[-1]) if keep is not None else t,
+                t=float(keep[-1]) if keep is not None else 30.0 if t is None else t,
                 times=keep,
                 frames=frames,
                 quantiles=shares,
@@ -114,31 +116,29 @@ def _run(
             raise SystemExit(130) from None
     flock.save(result, out)
     _tell(result)
-    console.print(f"saved {out}")
+    say(f"saved {out}")
     if plot is not None:
         from tokenflock import plots
 
         plots.save_figure(plots.phase_diagram(result), plot)
-        console.print(f"saved {plot}")
+        say(f"saved {plot}")
 
 
 def _tell(result) -> None:
     """How it ran, and the means at the last time for a few betas."""
-    console.print(
-        f"[bold]{result.attrs['title'].removeprefix('tokenflock: ')}[/],"
-        f" {result.attrs['convention']}"
-    )
-    console.print(f"  engine    {result.attrs['engine']} ({result.attrs['seconds']:.3g} s)")
+    title = result.attrs["title"].removeprefix("tokenflock: ")
+    say(f", {result.attrs['convention']}", title=title)
+    say(f"  engine    {result.attrs['engine']} ({result.attrs['seconds']:.3g} s)")
     last = result.isel(time=-1)
     for name in [
         one for one in result.data_vars if f"{one}_error" in result and last[one].ndim == 1
     ]:
-        console.print(f"  {name} at t = {float(last.time):g}")
+        say(f"  {name} at t = {float(last.time):g}")
         every = max(1, result.sizes["beta"] // 8)
         for value, mean, error in list(
             zip(result.beta.values, last[name].values, last[f"{name}_error"].values)
         )[::every]:
-            console.print(
+            say(
                 f"    beta = {value:<8.4g} {mean:.4f}"
                 + (f" +- {error:.4f}" if error == error else "")
             )

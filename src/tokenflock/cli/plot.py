@@ -8,7 +8,7 @@ from typing import Annotated, Literal, get_args
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import console, keep_compiled
+from tokenflock.cli.console import keep_compiled, say
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.files import writable
@@ -97,7 +97,7 @@ def plot(
     with plots.style(theme):
         figure = _draw(plots, result, kind, at, tail, landscape, log_time, observable)
     plots.save_figure(figure, out)
-    console.print(f"saved {out}")
+    say(f"saved {out}")
 
 
 def one_prompt(result, prompt: int):

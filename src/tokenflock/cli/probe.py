@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
-from rich.markup import escape
 
-from tokenflock.cli.console import console, keep_compiled, progress
-from tokenflock.cli.values import counted, numbers
+from tokenflock.cli.console import keep_compiled, progress, say
+from tokenflock.cli.values import counted, wholes
 from tokenflock.errors import UserError
 from tokenflock.files import writable
 
@@ -118,7 +117,7 @@ def probe(
     from tokenflock import probing
 
     shared = {
-        "layers": None if layers is None else [int(one) for one in numbers(layers, "--layers")],
+        "layers": None if layers is None else wholes(layers, "--layers"),
         "normalise": normalise,
         "special": special,
         "first": first,
@@ -158,7 +157,7 @@ def probe(
         from tokenflock.pages import probe as probe_report
 
         probe_report.write(results, report, *beside)
-        console.print(f"saved {report}", soft_wrap=True)
+        say(f"saved {report}")
 
 
 def _models(model: str | None, compare: tuple[str, str] | None) -> list[str]:
@@ -202,7 +201,7 @@ def _source(source, model: str, text: str | None, dataset: str | None) -> tuple[
     lying = source.beside(model) if Path(model).is_dir() else None
     if lying is not None:
         return lying, "file"
-    console.print("no text was named: taking the manual of Python")
+    say("no text was named: taking the manual of Python")
     return source.built_in(), "built-in"
 
 
@@ -218,7 +217,7 @@ def _probed(
     with progress(f"probing {name}") as told:
         result = probing.probe(name, texts, depth, states=states, out=out, progress=told, **shared)
     if out is not None:
-        console.print(f"saved {out}", soft_wrap=True)
+        say(f"saved {out}")
     return result
 
 
@@ -245,7 +244,6 @@ def _tell(result) -> None:
         "cluster_count": "clusters {:.0f}, {:.0f}",
     }
     told = "; ".join(words[name].format(*ends[name]) for name in words)
-    title = f"[bold]{escape(result.attrs['title'])}[/], {counted(result.sizes['prompt'], 'prompt')}"
-    console.print(
-        f"{title}, at layers {int(first.layer)} and {int(last.layer)}: {told}", soft_wrap=True
-    )
+    where = f"at layers {int(first.layer)} and {int(last.layer)}"
+    prompts = counted(result.sizes["prompt"], "prompt")
+    say(f", {prompts}, {where}: {told}", title=result.attrs["title"])

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import complain, console, keep_compiled
+from tokenflock.cli.console import complain, console, keep_compiled, say
 from tokenflock.reproduction.item import find, papers
 
 Name = Annotated[
@@ -53,6 +53,7 @@ def reproduce(
         _list()
         return 0
     items = find(names)
+    known(model)
     keep_compiled()
     import tokenflock as flock
     from tokenflock.cli.verdicts import tell, watching
@@ -66,8 +67,18 @@ def reproduce(
         complain(f"stopped; what is done is in {out}, and the same command goes on from there")
         return 130
     tell(report)
-    console.print(f"\nThe report is {(out / 'index.html').resolve()}", soft_wrap=True)
+    say(f"\nThe report is {(out / 'index.html').resolve()}")
     return 0 if report.holds else 1
+
+
+def known(model: str | None) -> None:
+    """Refuse a model that is not there, whether or not an item asks for it."""
+    if model is None or Path(model).is_dir():
+        return
+    from tokenflock import probing
+
+    if not probing.cached(model):
+        probing.load(model)
 
 
 def _list() -> None:

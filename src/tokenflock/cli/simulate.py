@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from tokenflock.catalogue import find
 from tokenflock.cli import members
-from tokenflock.cli.console import console, keep_compiled, progress
-from tokenflock.cli.story import reach, tell
+from tokenflock.cli.console import keep_compiled, progress, say
+from tokenflock.cli.story import reach, tell, tell_overflow
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.files import writable
 
+LARGEST_BETA = 700.0  # e^710 is infinite
 ROLES = {
     "dynamics": ("dynamics", "self-attention"),
     "start": ("starts", "uniform"),
@@ -40,7 +42,9 @@ def _run(
     ] = "uniform",
     solver: Annotated[str | None, Parameter(help="how time advances [default: adaptive]")] = None,
     until: Annotated[str | None, Parameter(help="stop early: consensus or stationary")] = None,
-    t: Annotated[float, Parameter(help="final time")] = 30.0,
+    t: Annotated[
+        float | None, Parameter(help="final time [default: 30, or the last of --times]")
+    ] = None,
     times: Annotated[str | None, Parameter(help="times to keep, e.g. 0,1,10 or 0:30:301")] = None,
     frames: Annotated[int, Parameter(help="how many times to keep")] = 201,
     observe: Annotated[
@@ -63,7 +67,7 @@ def _run(
     --until consensus`
     """
     writable(out)
-    keep = None if times is None else numbers(times, "--times")
+    keep = kept(times, t)
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
 
@@ -74,7 +78,7 @@ def _run(
         run = flock.simulate(
             built["dynamics"],
             built["start"],
-            float(keep[-1]) if keep is not None else t,
+            float(keep[-1]) if keep is not None else 30.0 if t is None else t,
             times=keep,
             frames=frames,
             solver=built.get("solver"),
@@ -86,9 +90,21 @@ def _run(
         )
     flock.save(run, out)
     tell(run)
-    console.print(
-        f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}"
-    )
+    tell_overflow(run, wanted)
+    say(f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}")
+
+
+def kept(times: str | None, t: float | None) -> np.ndarray | None:
+    """The times of --times, of which none may lie beyond --t."""
+    if times is None:
+        return None
+    found = numbers(times, "--times")
+    if t is not None and found.max() > t:
+        raise UserError(
+            f"--times must end by --t {t:g}, got {found.max():g}; leave --t out, or give earlier"
+            " times"
+        )
+    return found
 
 
 def observables(text: str | None, dynamics: Any) -> list[Any]:
@@ -99,8 +115,10 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
     if text is None:
         from tokenflock.spaces import Sphere
 
-        has_energy = isinstance(dynamics.space, Sphere) and dynamics.interaction is not None
-        text = "energy,cluster-count" if has_energy else default_clusters(dynamics)
+        pair = dynamics.interaction
+        has_energy = isinstance(dynamics.space, Sphere) and pair is not None
+        energy = "energy:log=true" if has_energy and _overflows(pair.beta) else "energy"
+        text = f"{energy},cluster-count" if has_energy else default_clusters(dynamics)
     found = []
     for part in filter(None, text.split(",")):
         name, *pairs = part.split(":")
@@ -113,6 +131,11 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
             members.convert(find("observables", name), dict(pair.split("=", 1) for pair in pairs))
         )
     return found
+
+
+def _overflows(beta: Any) -> bool:
+    """Whether e^beta is beyond the numbers, so that only the logarithm of an energy can be told."""
+    return beta is not None and bool(np.max(beta) > LARGEST_BETA)
 
 
 def default_clusters(dynamics: Any) -> str:

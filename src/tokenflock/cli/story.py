@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
-from tokenflock.cli.console import console
+from tokenflock.cli.console import say
 
 
 def reach(dynamics: Any) -> float | None:
@@ -32,17 +34,16 @@ def tell(run: xr.Dataset) -> None:
 
     start, end = run.isel(time=0), run.isel(time=-1)
     n, d = run.sizes["particle"], run.sizes["coord"]
-    console.print(
-        f"[bold]{run.attrs['title'].removeprefix('tokenflock: ')}[/], n = {n}, d = {d},"
-        f" {run.attrs['convention']}"
-    )
+    title = run.attrs["title"].removeprefix("tokenflock: ")
+    say(f", n = {n}, d = {d}, {run.attrs['convention']}", title=title)
     if "stopped" in run.attrs:
-        console.print(f"  stopped by {run.attrs['stopped']}")
-    if "energy" in run:
-        name = run.energy.attrs.get("long_name", "").partition("(")[2].rstrip(")")
-        before, after = float(start.energy), float(end.energy)
-        console.print(
-            f"  energy    {before:.6g} at t = 0, {after:.6g} at t = {float(end.time):.6g}"
+        say(f"  stopped by {run.attrs['stopped']}")
+    for shown in {"energy", "log_energy"} & set(run):
+        name = run[shown].attrs.get("long_name", "").partition("(")[2].rstrip(")")
+        before, after = float(start[shown]), float(end[shown])
+        label = shown.replace("_", " ")
+        say(
+            f"  {label:<9} {before:.6g} at t = 0, {after:.6g} at t = {float(end.time):.6g}"
             f" (convention {name})"
         )
     radius = reach(dynamics_of(run))
@@ -50,23 +51,35 @@ def tell(run: xr.Dataset) -> None:
     first = int(merges.before[0]) if merges.sizes["merge"] else None
     last = int(merges.after[-1]) if first else None
     if first is None:
-        console.print(
+        say(
             "  clusters  no two clusters merged"
             + ("" if radius is None else f" (within {radius:g} of each other)")
         )
         return
-    console.print(f"  clusters  {first} at t = 0, {last} at t = {float(end.time):.6g}")
+    say(f"  clusters  {first} at t = 0, {last} at t = {float(end.time):.6g}")
     shown = merges.isel(merge=slice(-8, None))
     hidden = merges.sizes["merge"] - shown.sizes["merge"]
     if hidden:
-        console.print(f"  merges    {hidden} before t = {float(shown.time[0]):.4g}, then")
+        say(f"  merges    {hidden} before t = {float(shown.time[0]):.4g}, then")
     for k in range(shown.sizes["merge"]):
         one = shown.isel(merge=k)
         counts = f"{int(one.before)} -> {int(one.after)}"
-        console.print(
+        say(
             f"    t = {float(one.time):<10.4g} {counts:<10} largest holds"
             f" {100 * float(one.largest):.0f} %"
         )
+
+
+def tell_overflow(run: xr.Dataset, observed: Sequence[Any]) -> None:
+    """Say which observables left the numbers."""
+    for name in (one.name for one in observed if not one.dims):
+        bad = ~np.isfinite(run[name].values)
+        if bad.any():
+            say(
+                f"  {name} is not finite in {bad.sum()} of {bad.size} frames: it overflowed; take"
+                " --observe energy:log=true, --observe energy:convention=staircase or a smaller"
+                " --beta"
+            )
 
 
 def tell_waiting(run: xr.Dataset) -> None:
@@ -80,7 +93,7 @@ def tell_waiting(run: xr.Dataset) -> None:
         return
     gaps = times[1:] - times[:-1]
     k = int(gaps.argmax())
-    console.print(
+    say(
         f"  metastability: all merges up to t = {times[k]:.3g} took place at once; then nothing"
         f" merged for {gaps[k]:.3g} units of time ({gaps[k] / times[k]:.0f} times as long)"
     )

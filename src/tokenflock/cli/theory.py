@@ -130,7 +130,7 @@ def _argument(option: Option, value: Any) -> Any:
         or "Literal" in option.annotation
     ):
         return value
-    array = numbers(value, f"--{option.name}")
+    array = numbers(value, f"--{option.name.replace('_', '-')}")
     whole = bool(np.all(array == np.round(array))) and (
         option.annotation.startswith("int") or option.name in ("n", "d", "k", "p")
     )

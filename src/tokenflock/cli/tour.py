@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import console, keep_compiled, progress
+from tokenflock.cli.console import console, keep_compiled, progress, say
 from tokenflock.errors import UserError
 
 _INTRO = """[bold]Tokens as particles.[/] n = {n} tokens start at random on the circle \
@@ -73,7 +73,7 @@ def tour(
         )
     console.print("\nThe run, a figure and a film are in")
     for path in paths.values():
-        console.print(f"  {path.resolve()}", soft_wrap=True)
+        say(f"  {path.resolve()}")
     console.print("\nNext: tokenflock simulate --help, tokenflock phase --help, tokenflock list")
 
 

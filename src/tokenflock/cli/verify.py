@@ -9,8 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import console, keep_compiled
-from tokenflock.cli.reproduce import Model, Name, ScaleName
+from tokenflock.cli.console import keep_compiled, say
+from tokenflock.cli.reproduce import Model, Name, ScaleName, known
 from tokenflock.files import writable
 from tokenflock.reproduction.item import find
 
@@ -34,6 +34,7 @@ def verify(
     if out is not None:
         writable(out)
     items = find(names)
+    known(model)
     keep_compiled()
     import tokenflock as flock
     from tokenflock.cli.verdicts import tell, watching
@@ -46,5 +47,5 @@ def verify(
             [claim.as_json() for claim in report.claims], indent=1, ensure_ascii=False
         )
         out.write_text(text + "\n", encoding="utf-8")
-        console.print(f"saved {out}")
+        say(f"saved {out}")
     return 0 if report.holds else 1

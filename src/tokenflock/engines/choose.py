@@ -13,6 +13,7 @@ import numpy as np
 
 from tokenflock.engines import batch, lanes, resident
 from tokenflock.engines.job import Job, Values
+from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import UserError
 
@@ -93,24 +94,13 @@ def _chunk(
     random = 0 if systems.matrices is None else 4 * whole**2 * systems.matrices.layers(systems.t)
     work = 6 * n * n if name == "batch" else 0
     each = size * (drawn + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
+    require_memory(
+        each, "one system", "take fewer tokens, dimensions or frames", memory or on_device()
+    )
     most = min(
         count, LARGEST if name == "resident" else LARGEST // 16
     )  # short enough to show progress and to be stopped
-    return int(max(1, min(most, (memory or _free() / 4) // each)))
-
-
-def _free() -> float:
-    """Bytes that are free on the device, or in the machine."""
-    stats = jax.devices()[0].memory_stats() or {}
-    if "bytes_limit" in stats:
-        return stats["bytes_limit"] - stats["bytes_in_use"]
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            return next(
-                float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")
-            )
-    except (OSError, StopIteration):
-        return 4e9
+    return int(max(1, min(most, (memory or on_device() / 4) // each)))
 
 
 def _run(

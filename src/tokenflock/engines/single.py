@@ -18,6 +18,7 @@ import optimistix
 from jaxtyping import Array, Float, Key
 
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines._patience import Patient
 from tokenflock.errors import SimulationError
 from tokenflock.events.event import Event
 from tokenflock.shapes import Tokens, Weights
@@ -120,7 +121,9 @@ def _adaptive_block(
         None,
         x,
         saveat=diffrax.SaveAt(dense=True) if dense else diffrax.SaveAt(subs=saves),
-        stepsize_controller=diffrax.PIDController(tolerances[0], tolerances[1]),
+        stepsize_controller=Patient(
+            diffrax.PIDController(tolerances[0], tolerances[1]), solver.max_steps
+        ),
         max_steps=dense or solver.max_steps,
         event=event,
         throw=False,
@@ -151,7 +154,7 @@ def adaptive(
             law, _method(solver), x, w, begin, jnp.asarray(padded, x.dtype), until, limits, 0
         )
         over = solution.result == diffrax.RESULTS.event_occurred
-        _check(solution, solver, block, over)
+        _check(solution, solver, block, over, (law, begin, x, w))
         frames = np.asarray(law.space.project(solution.ys[0]))[: len(block)]
         last = np.asarray(law.space.project(solution.ys[1]))
         if over:
@@ -178,7 +181,7 @@ def interpolant(
     solution = _adaptive_block(
         law, _method(solver), x, w, jnp.zeros((), x.dtype), end, None, limits, max_steps
     )
-    _check(solution, solver, np.array([t]), False)
+    _check(solution, solver, np.array([t]), False, (law, jnp.zeros((), x.dtype), x, w))
     return lambda times: law.space.project(jax.vmap(solution.evaluate)(times))
 
 
@@ -189,11 +192,34 @@ def _method(solver: Adaptive) -> Adaptive:
     return Adaptive(method=solver.method, max_steps=solver.max_steps)
 
 
-def _check(solution: diffrax.Solution, solver: Adaptive, block: np.ndarray, over: bool) -> None:
-    """Turn a failure of the solver into a sentence that contains the remedy."""
+def _check(
+    solution: diffrax.Solution,
+    solver: Adaptive,
+    block: np.ndarray,
+    over: bool,
+    here: tuple[Dynamics, Array, Tokens, Weights],
+) -> None:
+    """Turn a failure of the solver into a sentence that contains the remedy.
+
+    `here` is where the block began: (law, time, tokens, weights).
+    """
     if over or solution.result == diffrax.RESULTS.successful:
         return
+    law, begin, x, w = here
+    name = type(law).__name__
+    if not bool(jnp.isfinite(law.velocity(begin, x, w)).all()):
+        raise SimulationError(
+            f"the velocity of {name} is not a number at t = {float(begin):g}: a parameter is NaN or"
+            " infinite, or the force overflows; take finite parameters or a smaller beta"
+        )
     steps = int(solution.stats["num_steps"])
+    if solution.result == diffrax.RESULTS.dt_min_reached:
+        raise SimulationError(
+            f"{name} is too stiff for the adaptive solver: after {steps} steps its steps are so"
+            f" short that {solver.max_steps} more would not reach t = {block[-1]:g}; take the layer"
+            " map Layer(h=0.1), a solver of fixed step such as RK4(h=0.01), a smaller beta, or a"
+            " looser rtol"
+        )
     raise SimulationError(
         f"the adaptive solver gave up before t = {block[-1]:g} after {steps} steps: raise max_steps"
         f" (now {solver.max_steps}), loosen rtol, or use a solver of fixed step such as RK4(h=0.01)"

@@ -56,7 +56,8 @@ class Systems:
         with precision("float32"):
             x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32), short)
         if isinstance(self.start, Given):  # given to all digits, so not rounded
-            x = np.broadcast_to(self.start.x, (len(ids), *self.start.shape))
+            admitted = self.dynamics.space.admit(np.asarray(self.start.x))
+            x = np.broadcast_to(admitted, (len(ids), *self.start.shape))
         x = self.dynamics.space.project(jnp.asarray(x, self.dtype))
         return rotate(x) if turned and not short else x, keys
 

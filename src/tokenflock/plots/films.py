@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 ViewName = Literal["auto", "circle", "sphere", "plane"]
+LONGEST = 86_400  # seconds of a film: a day
 SECONDS = 20  # about as long is the film of a deep model, unless asked otherwise
 _SIZES = {".mp4": (1280, 720), ".gif": (640, 360)}
 
@@ -115,13 +116,19 @@ def _checked(
     )
     most = 120 if suffix == ".mp4" else 50  # browsers slow down a GIF that is faster
     require(0 < fps <= most, "fps", f"above 0 and at most {most}", fps, "write e.g. fps=30")
-    require(seconds is None or seconds > 0, "seconds", "positive", seconds)
+    require(
+        seconds is None or (0 < seconds <= LONGEST),
+        "seconds",
+        f"above 0 and at most {LONGEST}",
+        seconds,
+        "write e.g. seconds=20",
+    )
     require(tail >= 0, "tail", "0 or more", tail)
     width, height = size or _SIZES[suffix]
     require(
-        min(width, height) >= 120,
+        min(width, height) >= 120 and max(width, height) <= 8192,
         "size",
-        "at least 120 pixels each way",
+        "from 120 to 8192 pixels each way",
         size,
         "write e.g. size=(1280, 720)",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import numpy as np
 from jaxtyping import Array, Float
 
 from tokenflock.frozen import Frozen
@@ -15,6 +16,10 @@ class Space(Frozen):
     @abstractmethod
     def project(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """The point of the space nearest to x."""
+
+    def admit(self, x: np.ndarray) -> np.ndarray:
+        """Given tokens, brought to where `project` can take them in any precision."""
+        return x
 
     @abstractmethod
     def tangent(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:

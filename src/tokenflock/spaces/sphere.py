@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from tokenflock.spaces.space import Space
+
+LONG = 1e15  # squares of such numbers are far from the ends of float32
 
 
 def normalise(x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
@@ -27,6 +30,14 @@ class Sphere(Space):
 
     def project(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return normalise(x)
+
+    def admit(self, x: np.ndarray) -> np.ndarray:
+        """Rows so long or so short that their squares leave the numbers, divided by their largest
+        entry.
+        """
+        top = np.max(np.abs(x), axis=-1, keepdims=True)
+        far = (top > 0) & ((top > LONG) | (top < 1 / LONG))
+        return np.where(far, x / np.where(far, top, 1), x)
 
     def tangent(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return v - jnp.sum(x * v, axis=-1, keepdims=True) * x

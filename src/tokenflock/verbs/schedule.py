@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines.memory import require_memory
 from tokenflock.errors import require
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable
@@ -23,17 +24,20 @@ def schedule(
 
     The first is always the start. Steps are None for an adaptive solver.
     """
+    _holdable(frames if times is None else len(times))
     if not isinstance(solver, FixedStep):
         keep = np.linspace(0, t, frames) if times is None else np.asarray(times, dtype=float)
         return None, keep if keep[0] == 0 else np.concatenate([[0.0], keep])
     h = solver.h
     if times is None:
         total = max(1, round(t / h))
+        _countable(total, h)
         fits = abs(total * h - t) <= 1e-6 * max(t, h)
         require(fits, "t", f"a multiple of the step h = {h:g}", t, f"write t={total * h:g}")
         steps = np.unique(np.round(np.linspace(0, total, min(frames, total + 1))).astype(int))
     else:
         exact = np.asarray(times, dtype=float) / h
+        _countable(float(exact[-1]), h)
         steps = np.unique(np.concatenate([[0], np.round(exact)]).astype(int))
         fits = bool(np.all(np.abs(exact - np.round(exact)) <= 1e-6 * np.maximum(exact, 1)))
         require(
@@ -44,6 +48,21 @@ def schedule(
             "choose other times or another step",
         )
     return steps, steps * h
+
+
+def _countable(steps: float, h: float) -> None:
+    """Refuse more steps than engines count."""
+    require(
+        steps < 2**31,
+        "h",
+        "a step of which fewer than 2^31 lead to the end",
+        f"{h:g}, of which {steps:.4g} do",
+        f"write e.g. h={h * steps / 1e6:.1g}",
+    )
+
+
+def _holdable(frames: int) -> None:
+    require_memory(32.0 * frames, f"a run of {frames:,} frames", "keep fewer frames")
 
 
 def check_kinds(
@@ -105,6 +124,9 @@ def check(
     the law.
     """
     n, d = start.shape
+    require_memory(
+        8.0 * n * (d + 1), f"a system of n = {n:,}, d = {d:,}", "take fewer tokens or dimensions"
+    )
     name = type(dynamics).__name__
     require(
         dynamics.dimension in (None, d),

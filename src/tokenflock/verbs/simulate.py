@@ -11,11 +11,15 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.fast import Fast
+from tokenflock.dynamics.neural_ode import NeuralODE
+from tokenflock.dynamics.streamed import Streamed
 from tokenflock.engines import single as engine
+from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.place import placed
 from tokenflock.errors import SimulationError, require
 from tokenflock.events.event import Event
-from tokenflock.observables.observable import Observable
+from tokenflock.observables.observable import Observable, reads_cosines
 from tokenflock.precision import cast, precision
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.euler import Euler
@@ -64,6 +68,7 @@ def simulate(
     start = start if isinstance(start, Start) else Given(start)
     solver = solver or default_solver(dynamics)
     check(dynamics, start, solver, t, times, frames)
+    _fits(dynamics, start, frames if times is None else len(times), observe, dtype)
     steps, keep = schedule(solver, t, times, frames)
     blocks = []
     with precision(dtype), placed(*start.shape):
@@ -142,8 +147,37 @@ def prepare(dynamics: Dynamics, start: Start, seed: int, dtype: str):
     with precision("float32"):
         x = np.asarray(start.draw(drawing))
     law = cast(dynamics, dtype)
-    x = law.space.project(jnp.asarray(x.astype(dtype)))
+    x = law.space.project(jnp.asarray(dynamics.space.admit(x).astype(dtype)))
     return law, x, jnp.asarray(start.weights(), dtype), noise
+
+
+def _fits(
+    dynamics: Dynamics, start: Start, frames: int, observe: Sequence[Observable], dtype: str
+) -> None:
+    """Refuse a run that the memory cannot hold: its frames, its stages, its matrices of pairs."""
+    n, d = (float(one) for one in start.shape)
+    size = 8 if dtype == "float64" else 4
+    kept = size * 2 * frames * (n * d + 2)
+    what = f"a run of n = {n:,.0f} tokens in d = {d:,.0f} dimensions"
+    require_memory(size * 16 * n * d, what, "take fewer tokens or dimensions", on_device())
+    if not isinstance(dynamics, (Fast, Streamed, NeuralODE)):
+        require_memory(
+            size * n * n,
+            f"{what}, each acting on each,",
+            "take fewer tokens, or a law that never forms the matrix of pairs, such as Fast() or"
+            " Streamed()",
+            on_device(),
+        )
+    require_memory(
+        kept, f"{what} with {frames:,} frames", "keep fewer frames, or take fewer tokens"
+    )
+    if any(map(reads_cosines, observe)):
+        require_memory(
+            size * n * n,
+            f"an observable of all pairs of n = {n:,.0f} tokens",
+            "observe less",
+            on_device(),
+        )
 
 
 def _blocks(law, solver, x, w, key, steps, keep, until, dtype) -> Iterator[engine.Frames]:

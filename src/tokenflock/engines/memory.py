@@ -1,0 +1,75 @@
+"""How much memory there is, and a refusal before more of it is taken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenflock.errors import UserError
+
+_CGROUPS = (  # (limit, in use) of a container
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
+
+
+def free() -> float:
+    """Bytes that are free in the machine, or in the container that it runs in."""
+    return min([_machine(), *_containers()])
+
+
+def on_device() -> float:
+    """Bytes that are free on the device: the GPU, or the machine where there is none."""
+    import jax
+
+    stats = jax.devices()[0].memory_stats() or {}
+    if "bytes_limit" in stats:
+        return stats["bytes_limit"] - stats["bytes_in_use"]
+    return free()
+
+
+def require_memory(needed: float, what: str, instead: str, there: float | None = None) -> None:
+    """Refuse what is larger than the free memory, before anything is allocated.
+
+    needed: bytes, by the least that the work takes. instead: what to write to need less.
+    """
+    there = free() if there is None else there
+    if needed > there:
+        raise UserError(
+            f"{what} needs {in_words(needed)} of memory, and {in_words(there)} are free; {instead}"
+        )
+
+
+def in_words(size: float) -> str:
+    """A number of bytes as people read it.
+
+    >>> in_words(8e12), in_words(2048)
+    ('8,000 GB', '2 kB')
+    """
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            count = size / unit
+            return f"{count:,.0f} {name}" if count >= 100 else f"{count:.3g} {name}"
+    return f"{size:.0f} bytes"
+
+
+def _machine() -> float:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            return next(
+                float(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")
+            )
+    except (OSError, StopIteration):
+        return 4e9
+
+
+def _containers() -> list[float]:
+    found = []
+    for limit, used in _CGROUPS:
+        try:
+            most, taken = (
+                float((Path("/sys/fs/cgroup") / name).read_text()) for name in (limit, used)
+            )
+        except (OSError, ValueError):  # no container, or one without a limit ("max")
+            continue
+        found.append(most - taken)
+    return found
