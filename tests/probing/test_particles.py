@@ -9,7 +9,15 @@ import tokenflock as flock
 from tests.probing.conftest import EXTRACTED, ids, small, torch
 from tests.probing.test_statistics import real_prompts
 from tokenflock.errors import UserError
-from tokenflock.probing import extract, follow, load, particle_system, probe, reconstruction
+from tokenflock.probing import (
+    choose,
+    extract,
+    follow,
+    load,
+    particle_system,
+    probe,
+    reconstruction,
+)
 
 
 @pytest.mark.parametrize("kind", EXTRACTED)
@@ -123,3 +131,49 @@ def test_a_decoder_that_normalises_before_is_followed_too():
     assert float(alignment.sel(system="attention", layer=1)) > 1 - 1e-5
     assert float(alignment.sel(system="feed-forward", layer=1)) > 1 - 1e-5
     assert float(alignment.sel(system="attention", layer=3)) > 0.95  # then lengths differ
+
+
+def sphere_decoder(*, attends: bool, feeds: bool):
+    """A GPT-2 without biases and positions whose norms only project and whose tokens have mean zero
+    and one length, 4; a part that is left out adds nothing.
+    """
+    model = small("gpt2")
+    silent = [name for name, kept in (("attn", attends), ("mlp", feeds)) if not kept]
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            quiet = any(f"{part}.c_proj" in name for part in silent)
+            if quiet or name.endswith("bias") or "wpe" in name:
+                parameter.zero_()
+            elif "ln_" in name:
+                parameter.fill_(1.0)
+            elif "wte" in name:
+                parameter.sub_(parameter.mean(dim=-1, keepdim=True))
+                parameter.div_(parameter.std(dim=-1, keepdim=True, correction=0))
+    return model
+
+
+def test_what_the_feed_forward_part_of_a_decoder_adds_is_divided_by_the_length_of_tokens():
+    """x + mlp(norm x) with |x| = R has the direction of u + mlp(norm x) / R: without attention the
+    first layer is exact.
+    """
+    model = sphere_decoder(attends=False, feeds=True)
+    alignment = follow(model, ids(8)).alignment.isel(prompt=0, layer=1)
+    assert float(alignment.sel(system="feed-forward")) > 1 - 1e-5
+    assert float(alignment.sel(system="attention")) < 0.99  # the part does something
+
+
+def test_what_the_attention_of_a_decoder_adds_is_divided_by_the_length_of_tokens():
+    model = sphere_decoder(attends=True, feeds=False)
+    alignment = follow(model, ids(8)).alignment.isel(prompt=0, layer=1)
+    assert float(alignment.sel(system="attention")) > 1 - 1e-5
+    assert float(alignment.sel(system="feed-forward")) > 1 - 1e-5
+
+
+def test_texts_are_longer_than_the_minimum():
+    """The rule of Figure 1 is more than 300 tokens: one of 300 is too short, one of 301 is not."""
+    loaded, prompts = load(small("bert")), ids(10, 11, 9, 12)
+    assert choose(loaded, prompts, minimum=10) == [prompts[1], prompts[3]]
+    assert choose(loaded, prompts, minimum=9) == [prompts[0], prompts[1], prompts[3]]
+    assert choose(loaded, prompts, minimum=11, length=5) == [prompts[3]]
+    with pytest.raises(UserError, match="no text has more than 12 tokens: the longest has 12"):
+        choose(loaded, prompts, minimum=12)

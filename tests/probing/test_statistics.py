@@ -12,9 +12,9 @@ import pytest
 import xarray as xr
 
 import tokenflock as flock
-from tests.probing.conftest import CONFIGS, ids, small, torch, transformers
+from tests.probing.conftest import CONFIGS, EXTRACTED, ids, small, torch, transformers
 from tokenflock.observables import MeanCosine, PairDensity
-from tokenflock.probing import halves, probe, survey, texts
+from tokenflock.probing import extract, halves, load, probe, survey, texts
 
 SHARE = PairDensity(delta=0.1)
 
@@ -97,9 +97,67 @@ def test_the_sublayers_are_the_two_halves_of_a_layer(kind):
     assert (steps > 1e-3).all() and np.isfinite(flock.measure(both, MeanCosine()).mean_cosine).all()
 
 
+ATTENTION = {
+    "gpt2": "attn",
+    "gpt_neox": "attention",
+    "llama": "self_attn",
+    "gemma": "self_attn",
+    "gemma2": "post_attention_layernorm",
+}
+
+
+@pytest.mark.parametrize("kind", EXTRACTED)
+def test_after_attention_is_that_of_its_own_block(kind):
+    """Each block's own matrices, applied to the layer before, give the stream after its
+    attention.
+    """
+    model, prompts = small(kind), ids(8)
+    result = probe(model, prompts, sublayers=True)
+    blocks = extract(load(model))
+    for layer in range(1, 4):
+        block = blocks[(layer - 1) % len(blocks)]
+        between = block.after_attention(result.x[0, layer - 1].values, np.full(8, 1 / 8))
+        np.testing.assert_allclose(result.x_attention[0, layer], between, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ATTENTION)
+def test_after_attention_is_the_layer_before_and_what_attention_adds(kind):
+    """Decoders: torch tells what the attention of each block adds."""
+    model, prompts, added = small(kind), ids(8), []
+    hooks = [
+        block.get_submodule(ATTENTION[kind]).register_forward_hook(
+            lambda _, __, out: added.append((out[0] if isinstance(out, tuple) else out).detach())
+        )
+        for block in (model.h if kind == "gpt2" else model.layers)
+    ]
+    with torch.no_grad():
+        model(input_ids=torch.tensor([prompts[0].ids]))
+    for hook in hooks:
+        hook.remove()
+    result = probe(model, prompts, sublayers=True)
+    assert len(added) == 3 and np.isnan(result.x_attention[0, 0]).all()
+    for layer, part in enumerate(added, start=1):
+        expected = result.x[0, layer - 1] + part.reshape(8, 16).numpy()
+        np.testing.assert_allclose(result.x_attention[0, layer], expected, atol=1e-5)
+
+
+def test_after_attention_of_a_few_layers_is_theirs(kind):
+    model, prompts = small(kind), ids(8)
+    few, every = (probe(model, prompts, sublayers=True, layers=one) for one in ([1, 3], None))
+    np.testing.assert_array_equal(few.x_attention, every.x_attention.sel(layer=[1, 3]))
+
+
 def test_attention_is_the_model_s_own(kind):
     model, (prompt,) = small(kind), ids(6)
     found = probe(model, [prompt], attention=True, entropy=True)
+    own = copy.deepcopy(model)
+    own.set_attn_implementation("eager")
+    with torch.no_grad():
+        told = own(input_ids=torch.tensor([prompt.ids]), output_attentions=True).attentions
+    assert np.isnan(found.attention[0, 0]).all() and len(told) == found.sizes["layer"] - 1
+    for layer, matrix in enumerate(told, start=1):
+        np.testing.assert_allclose(found.attention[0, layer], matrix[0], atol=1e-6)
+    assert abs(told[0] - told[1]).max() > 1e-3  # layers can be told apart
     np.testing.assert_allclose(found.attention[0, 1:].sum("other"), 1, atol=1e-5)
     rows = found.attention[0, 1:].values
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,7 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tokenflock.cli.console import console, errors
-from tokenflock.pages.paper import PLURAL, interval, measured
+from tokenflock.pages.paper import claims_in_words, counted, interval, measured
 from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
 from tokenflock.reproduction.item import Item
 from tokenflock.reproduction.outcome import Outcome, Report
@@ -51,25 +50,22 @@ def watching(items: Sequence[Item]) -> Iterator[Watcher]:
 
 def tell(report: Report, every: bool = False) -> None:
     """How many claims hold; those that fail in full, and all of them where wanted."""
-    count = Counter(claim.verdict for claim in report.claims)
     shown = [claim for claim in report.claims if every or claim.verdict == FAILS]
     for claim in shown:
         _claim(claim)
-    console.print(f"\n{len(report.claims)} claims: {_tally(count)}")
+    console.print(f"\n{claims_in_words(len(report.claims))}: {_tally(report.claims)}")
 
 
 def _line(outcome: Outcome, remembered: bool) -> None:
-    count = Counter(claim.verdict for claim in outcome.claims)
     took = "as before" if remembered else f"{outcome.seconds:.1f} s"
-    console.print(f"[cyan]{outcome.item.name:<34}[/] {took:>9}  {_tally(count)}", soft_wrap=True)
+    told = _tally(outcome.claims)
+    console.print(f"[cyan]{outcome.item.name:<34}[/] {took:>9}  {told}", soft_wrap=True)
     if outcome.verdict == NOT_RUN:
         console.print(f"    {escape(outcome.problem)}", soft_wrap=True)
 
 
-def _tally(count: Counter[str]) -> str:
-    return ", ".join(
-        f"[{_LOOK[one]}]{count[one]} {plural}[/]" for one, plural in PLURAL.items() if count[one]
-    )
+def _tally(claims: Sequence[Claim]) -> str:
+    return ", ".join(f"[{_LOOK[verdict]}]{words}[/]" for verdict, words in counted(claims).items())
 
 
 def _claim(claim: Claim) -> None:

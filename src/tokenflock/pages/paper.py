@@ -17,7 +17,7 @@ from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
 from tokenflock.reproduction.item import papers
 from tokenflock.reproduction.outcome import Outcome
 
-PLURAL = {HOLDS: "hold", FAILS: "fail", NOT_RUN: "not run"}
+_PLURAL = {HOLDS: "hold", FAILS: "fail", NOT_RUN: "not run"}
 
 
 def page(outcomes: Sequence[Outcome], folder: Path) -> str:
@@ -25,6 +25,30 @@ def page(outcomes: Sequence[Outcome], folder: Path) -> str:
     parts = [_head(outcomes), _contents(outcomes), _errata(outcomes)]
     parts += [_section(outcome, folder) for outcome in outcomes]
     return pages.page(_title(outcomes), "\n".join(part for part in parts if part))
+
+
+def counted(claims: Sequence[Claim]) -> dict[str, str]:
+    """How many claims have each verdict that occurs, in words.
+
+    >>> true = Claim("", "", "", 0.0, (-1.0, 1.0))
+    >>> counted([true]), counted([true, true])
+    ({'holds': '1 holds'}, {'holds': '2 hold'})
+    """
+    count = Counter(claim.verdict for claim in claims)
+    return {
+        verdict: f"{count[verdict]} {_verb(verdict, count)}"
+        for verdict in _PLURAL
+        if count[verdict]
+    }
+
+
+def claims_in_words(number: int) -> str:
+    """One claim, or so many claims."""
+    return "1 claim" if number == 1 else f"{number} claims"
+
+
+def _verb(verdict: str, count: Counter[str]) -> str:
+    return verdict if count[verdict] == 1 else _PLURAL[verdict]
 
 
 def measured(claim: Claim) -> str:
@@ -91,8 +115,9 @@ def _head(outcomes: Sequence[Outcome]) -> str:
     )
     count = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
     totals = "".join(
-        f"<span class='{_css(verdict)}'><b>{count[verdict]}</b> claims {phrase}</span>"
-        for verdict, phrase in PLURAL.items()
+        f"<span class='{_css(verdict)}'><b>{count[verdict]}</b>"
+        f" {'claim' if count[verdict] == 1 else 'claims'} {_verb(verdict, count)}</span>"
+        for verdict in _PLURAL
     )
     scales = ", ".join(sorted({outcome.scale for outcome in outcomes}))
     devices = ", ".join(sorted({outcome.device for outcome in outcomes}))
@@ -116,17 +141,10 @@ def _contents(outcomes: Sequence[Outcome]) -> str:
     rows = "\n".join(
         f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>:"
         f" {pages.formulas(one.item.title)} <span class='verdict"
-        f" {_css(one.verdict)}'>{_tally(one)}</span></li>"
+        f" {_css(one.verdict)}'>{', '.join(counted(one.claims).values())}</span></li>"
         for one in outcomes
     )
     return f"<h3>What was checked</h3>\n<ol class='contents'>\n{rows}\n</ol>"
-
-
-def _tally(outcome: Outcome) -> str:
-    count = Counter(claim.verdict for claim in outcome.claims)
-    return ", ".join(
-        f"{count[verdict]} {plural}" for verdict, plural in PLURAL.items() if count[verdict]
-    )
 
 
 def _errata(outcomes: Sequence[Outcome]) -> str:

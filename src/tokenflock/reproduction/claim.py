@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tokenflock.errors import require
+
 Interval = tuple[float, float]
 
 HOLDS, FAILS, NOT_RUN = "holds", "fails", "not run"
@@ -34,6 +36,17 @@ class Claim:
     )
     note: str = ""
     erratum: str = ""  # what is printed, where print departs from this claim
+
+    def __post_init__(self) -> None:
+        """A claim that no number can refute, or that none can meet, says nothing."""
+        low, high = self.interval
+        require(
+            low <= high and (math.isfinite(low) or math.isfinite(high)),
+            f"the interval of the claim {self.id!r}",
+            "(low, high) with low <= high and one end that is a number",
+            f"({low}, {high})",
+            "write at_least(low), at_most(high) or between(low, high)",
+        )
 
     @property
     def verdict(self) -> str:

@@ -70,6 +70,10 @@ class Folder:
         text = json.dumps(plain, indent=1, ensure_ascii=False)
         _write(self._note(outcome.item), lambda part: part.write_text(text, encoding="utf-8"))
 
+    def forget(self, item: Item) -> None:
+        """No longer know an item: it broke, and what it was before is no verdict on what it is."""
+        self._note(item).unlink(missing_ok=True)
+
     def recall(self, item: Item, scale: str, model: str | None, figures: bool) -> Outcome | None:
         """What came of an item, if it was run by this very code at this scale, and drawn if figures
         are wanted.

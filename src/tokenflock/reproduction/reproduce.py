@@ -88,6 +88,8 @@ def _run(item: Item, scale: Scale, folder: Folder | None, figures: bool) -> Outc
         )
     except Exception as error:
         outcome = replace(outcome, claims=(_broken(item, error),), problem=traceback.format_exc())
+        if folder is not None:
+            folder.forget(item)
     outcome = replace(outcome, seconds=time.perf_counter() - began)
     if folder is not None and not outcome.problem:
         folder.remember(outcome, scale.model)
