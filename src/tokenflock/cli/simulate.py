@@ -10,11 +10,11 @@ from cyclopts import Parameter
 
 from tokenflock.catalogue import find
 from tokenflock.cli import members
-from tokenflock.cli.console import console, keep_compiled, progress
+from tokenflock.cli.console import keep_compiled, progress, saved
 from tokenflock.cli.story import reach, tell
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
-from tokenflock.files import writable
+from tokenflock.files import NETCDF, replaceable
 
 ROLES = {
     "dynamics": ("dynamics", "self-attention"),
@@ -62,7 +62,7 @@ def _run(
     Example: `tokenflock simulate --dynamics causal --start cap --angle 1 --solver layer --step 0.1
     --until consensus`
     """
-    writable(out)
+    replaced = replaceable(out, NETCDF)
     keep = None if times is None else numbers(times, "--times")
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
@@ -86,9 +86,8 @@ def _run(
         )
     flock.save(run, out)
     tell(run)
-    console.print(
-        f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}"
-    )
+    picture = out.with_suffix(".png")
+    saved(out, replaced, f"; see it with: tokenflock plot {out} --out {picture}")
 
 
 def observables(text: str | None, dynamics: Any) -> list[Any]:
