@@ -2,36 +2,323 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import re
+import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tokenflock.errors import UserError
 
+_PREFIX = ".tokenflock-"  # a folder beside the file that is being written: prefix, process, chance
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LIVE: set[Path] = set()  # such folders of this process
+NETCDF = "netCDF"
+_MARKS: dict[str, Callable[[bytes], bool]] = {  # how the files that tokenflock writes begin
+    NETCDF: lambda head: head.startswith(b"\x89HDF\r\n\x1a\n"),
+    ".png": lambda head: head.startswith(b"\x89PNG\r\n\x1a\n"),
+    ".pdf": lambda head: head.startswith(b"%PDF-"),
+    ".svg": lambda head: head.startswith((b"<?xml", b"<svg")),
+    ".gif": lambda head: head.startswith(b"GIF8"),
+    ".mp4": lambda head: head[4:8] == b"ftyp",
+    ".html": lambda head: b'content="tokenflock"' in head or b", probed</title>" in head,
+    ".json": lambda head: b'"verdict"' in head or head.split() == [b"[]"],
+}
+
+
+class NoSpace(OSError):
+    """A full disk, told in one line that contains the remedy."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"no space left on {path.parent.resolve()} to write {path.name}; free some or choose"
+            " another --out"
+        )
+
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
+def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A place to write a file to.
 
-    It gets the name `path` once it is complete; where the writing fails, nothing is left.
+    It gets the name `path` once it is complete; where the writing fails, nothing is left. A link
+    stays a link: its target is written. A file that is replaced hands on its mode and its owner.
+    What processes that were killed left in the folder is cleared away.
     """
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".tokenflock-") as folder:
-        part = Path(folder) / path.name
+    target = Path(path).resolve()
+    _clear(target.parent)
+    with _told(target), _beside(target) as folder:
+        part = folder / target.name
         yield part
         with open(part, "r+b") as written:
             os.fsync(written.fileno())
-        os.replace(part, path)
+        _hand_on(target, part)
+        os.replace(part, target)
 
 
-def writable(path: Path) -> None:
-    """Refuse a path that cannot be written, before any work is done."""
-    if path.is_dir():
+@contextmanager
+def whole_stream(path: str | os.PathLike[str]) -> Iterator[Stream]:
+    """A stream for a library that cannot bear a full disk (HDF5 crashes): it never fails while it
+    is written to; the failure is told at the end, or by `Stream.check`.
+    """
+    with whole(path) as part, open(part, "w+b", buffering=0) as file:
+        stream = Stream(file)
+        with ExitStack() as quiet:
+            quiet.push(lambda kind, error, _: isinstance(error, Exception) and bool(stream.failed))
+            yield stream
+        stream.check()
+
+
+class Stream(io.RawIOBase):
+    """A file that remembers the first failure instead of raising it."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        super().__init__()
+        self.file = file
+        self.failed: OSError | None = None
+
+    def check(self) -> None:
+        """Raise what has failed so far."""
+        if self.failed is not None:
+            raise self.failed
+
+    def readable(self) -> bool:
+        return True
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self.file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def readinto(self, buffer: memoryview) -> int:
+        count = self.file.readinto(buffer) or 0
+        if self.failed is None:
+            return count
+        buffer[count:] = bytes(len(buffer) - count)  # what was not written reads as zeros
+        return len(buffer)
+
+    def write(self, data: memoryview) -> int:
+        view = memoryview(data).cast("B")
+        done = 0
+        try:
+            while done < len(view) and self.failed is None:
+                done += self.file.write(view[done:])
+        except OSError as error:
+            self.failed = error
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        size = self.tell() if size is None else size
+        try:
+            return self.file.truncate(size)
+        except OSError as error:
+            self.failed = self.failed or error
+            return size
+
+
+def writable(path: str | os.PathLike[str]) -> bool:
+    """Refuse a path that cannot be written, before any work is done.
+
+    Says whether a file is there already.
+    """
+    path = Path(path)
+    try:
+        target = path.resolve()
+        kind = target.stat().st_mode if target.exists() else stat.S_IFREG
+    except (OSError, RuntimeError):  # a link that leads to itself, a name that is too long
+        raise UserError(f"{path} cannot be written; choose another path") from None
+    if stat.S_ISDIR(kind):
         raise UserError(f"{path} is a folder; name a file in it, e.g. {path / 'run.nc'}")
-    if not path.parent.is_dir():
+    if not stat.S_ISREG(kind):
+        raise UserError(f"{path} is a device, a pipe or a socket, not a file; choose another path")
+    if not target.parent.is_dir():
         raise UserError(
-            f"the folder {path.parent} does not exist; make it with: mkdir -p {path.parent}"
+            f"the folder {target.parent} does not exist; make it with: mkdir -p {target.parent}"
         )
-    if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+    if not os.access(target.parent, os.W_OK) or (
+        target.exists() and not os.access(target, os.W_OK)
+    ):
         raise UserError(f"{path} cannot be written; choose another path")
+    return target.exists()
+
+
+def replaceable(path: str | os.PathLike[str], kind: str | None = None) -> bool:
+    """As `writable`, and refuse to write over a file that is none of ours: not of the kind that is
+    written, which is NETCDF or what the ending of the path says.
+    """
+    path = Path(path)
+    there = writable(path)
+    kind = kind or path.suffix.lower()
+    if there and not is_ours(path, kind):
+        raise UserError(
+            f"{path} exists and is no {kind} file of tokenflock; move it away, or choose another"
+            " path"
+        )
+    return there
+
+
+def made_folder(path: str | os.PathLike[str]) -> Path:
+    """A folder that is there and can be written, or one clear line."""
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in _FULL:
+            raise NoSpace(path) from None
+        raise UserError(
+            f"{path} is no folder that can be made; choose another with --out"
+        ) from None
+    if not os.access(path, os.W_OK):
+        raise UserError(f"{path} cannot be written; choose another with --out")
+    return path
+
+
+@contextmanager
+def alone(path: Path, doing: str) -> Iterator[None]:
+    """Hold a lock, so that of two processes which add to one output the second is refused.
+
+    The lock lies on the folder `path` itself, or on a hidden file beside the file `path`, which
+    goes when the work ends. It dies with its process, however that ends.
+    """
+    lock = path if path.is_dir() else path.with_name(f".{path.name}.lock")
+    handle = _locked(
+        lock,
+        lambda: UserError(
+            f"{path}: another process is {doing}; wait for it to end, or choose another --out"
+        ),
+    )
+    try:
+        yield
+    finally:
+        if handle is not None:
+            if not lock.is_dir():
+                lock.unlink(missing_ok=True)
+            os.close(handle)
+
+
+def discard() -> None:
+    """Remove what this process is writing: it is about to end."""
+    for folder in list(_LIVE):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def busy() -> bool:
+    """Whether a file is being written now."""
+    return bool(_LIVE)
+
+
+def _locked(lock: Path, refused: Callable[[], UserError]) -> int | None:
+    """An open handle that holds the lock, or None where the system knows no such locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    while True:
+        try:
+            flags = os.O_RDONLY if lock.is_dir() else os.O_RDWR | os.O_CREAT
+            handle = os.open(lock, flags, 0o644)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            raise refused() from None
+        except OSError:  # some network file systems know no locks
+            os.close(handle)
+            return None
+        with suppress(OSError):
+            if os.stat(lock).st_ino == os.fstat(handle).st_ino:
+                return handle
+        os.close(handle)  # its last owner removed it meanwhile: lock the new one
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A hidden folder beside a file, whose name says which process it belongs to."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=target.parent))
+    _LIVE.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _LIVE.discard(folder)
+
+
+@contextmanager
+def _told(target: Path) -> Iterator[None]:
+    """A full disk in one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise NoSpace(target) from None
+        raise
+
+
+def _hand_on(target: Path, part: Path) -> None:
+    """Give a new file the mode and, where allowed, the owner of the file that it replaces."""
+    try:
+        before = target.stat()
+    except OSError:
+        return
+    with suppress(OSError):
+        os.chown(part, before.st_uid, before.st_gid)
+    os.chmod(part, stat.S_IMODE(before.st_mode))
+
+
+def _clear(folder: Path) -> None:
+    """Remove what processes that are gone left half written in a folder."""
+    with suppress(OSError):
+        for left in folder.glob(f"{_PREFIX}*"):
+            owner = re.fullmatch(re.escape(_PREFIX) + r"(\d+)-\w+", left.name)
+            if owner and not _runs(int(owner[1])):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _runs(process: int) -> bool:
+    """Whether a process is there; True where that cannot be told."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def is_ours(path: Path, kind: str | None = None) -> bool:
+    """Whether a file looks like one that tokenflock writes; an empty one holds nothing to lose."""
+    kind = kind or path.suffix.lower()
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return False
+    if not head or kind not in _MARKS:
+        return True
+    return _MARKS[kind](head) and (kind != NETCDF or _has_recipe(path))
+
+
+def _has_recipe(path: Path) -> bool:
+    """Whether a netCDF file says how it was made."""
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return "recipe" in file.attrs
+    except (OSError, RuntimeError, KeyError):
+        return False

@@ -490,13 +490,14 @@ def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
 
     def stop(done, total):
         calls.append(done)
-        if done == 3 * 5 * 10:
+        if done == 13 * 10:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         ensemble(SelfAttention(), Uniform(5, 3), store=str(store), progress=stop, **options)
     with np.load(store) as kept:
         assert {key.split("|")[0] for key in kept.files if "|" in key} == {"0", "1"}
+        assert kept["2~"].tolist() == [0, 1, 2]  # and three systems of the third
     with pytest.raises(UserError, match="another run"):
         ensemble(SelfAttention(), Uniform(5, 3), store=str(store), seed=1, **options)
     assert store.exists()
@@ -509,8 +510,8 @@ def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
         **options,
     )
     assert (
-        again[0] == 100 and again == sorted(again) and again[-1] == 200
-    )  # the first two cells at once, from the file
+        again[:2] == [100, 130] and again == sorted(again) and again[-1] == 200
+    )  # two cells and three systems at once, from the file
     assert not store.exists() and list(tmp_path.iterdir()) == []
     whole = ensemble(SelfAttention(), Uniform(5, 3), **options)
     for name in whole.data_vars:

@@ -8,16 +8,37 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run one command. Mistakes end in one clear line and exit code 2, failures in exit code 1."""
+    """Run one command. Mistakes end in one clear line and exit code 2, failures in exit code 1,
+    Ctrl-C in exit code 130.
+    """
+    from tokenflock.cli import stopping
+
+    with stopping.obeying():
+        try:
+            code = _called(list(sys.argv[1:] if argv is None else argv))
+        except BaseException as error:
+            # libraries make other errors of an interrupt
+            if not isinstance(error, KeyboardInterrupt) and not stopping.asked():
+                raise
+            print(f"error: {stopping.words()}", file=sys.stderr)
+            code = stopping.code()
+        if stopping.asked() and argv is None and code != 0:
+            stopping.leave(stopping.code())  # libraries would wait for what they have begun
+    sys.exit(code)
+
+
+def _called(tokens: list[str]) -> int:
+    """Run one command and give its exit code."""
     from cyclopts import CycloptsError
 
+    from tokenflock.cli import stopping
     from tokenflock.cli.app import build, imported
     from tokenflock.cli.console import complain
     from tokenflock.cli.language import exact, spoken
     from tokenflock.cli.values import joined
     from tokenflock.errors import SimulationError, UserError
 
-    tokens = joined(sys.argv[1:] if argv is None else argv)
+    tokens = joined(tokens)
     app = None
     try:
         tokens = imported(tokens)
@@ -33,15 +54,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             os._exit(0)  # whoever read our output has seen enough
         complain(spoken(str(error), app, tokens))
         code = 1
-    except KeyboardInterrupt:
-        complain("stopped")
-        code = 130
     except Exception as error:
-        if os.environ.get("TOKENFLOCK_DEBUG"):
+        if os.environ.get("TOKENFLOCK_DEBUG") or stopping.asked():
             raise
         complain(_unexpected(error))
         code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 def _unexpected(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
+
+from tokenflock.cli import stopping
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -36,6 +39,12 @@ def say(text: str, title: str = "") -> None:
     console.print(Text.assemble((title, "bold"), text), soft_wrap=True)
 
 
+def saved(path: Path, replaced: bool = False, then: str = "") -> None:
+    """Say that a file is there, and whether one was there before."""
+    before = " (replaced)" if replaced else ""
+    say(f"saved {path}{before}{then}")
+
+
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[float], None]]:
     """A bar with an estimate of the time left, on terminals only.
@@ -51,7 +60,12 @@ def progress(title: str) -> Iterator[Callable[[float], None]]:
     )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(escape(title), total=1.0)
-        yield lambda share: bar.update(task, completed=share)
+
+        def report(share: float) -> None:
+            stopping.check()
+            bar.update(task, completed=share)
+
+        yield report
 
 
 @contextmanager
@@ -73,6 +87,7 @@ def rate(title: str) -> Iterator[Callable[[int, int], None]]:
         began = time.monotonic()
 
         def report(done: int, total: int) -> None:
+            stopping.check()
             speed = done / max(time.monotonic() - began, 1e-9)
             bar.update(task, completed=done, total=total, rate=f"{speed:.2e} system-steps/s")
 
@@ -89,13 +104,27 @@ def keep_compiled() -> None:
     os.environ.setdefault(
         "EQX_ON_ERROR", "nan"
     )  # equinox's error callbacks would keep solves out of the cache
-    place = os.environ.get("TOKENFLOCK_CACHE") or str(
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tokenflock"
-    )
-    if place == "off":
+    place = _cache_folder()
+    if place is None:
         return
     import jax
 
     jax.config.update("jax_compilation_cache_dir", place)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # a cache that cannot be written, or was cut short, costs time, not results
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation")
+
+
+def _cache_folder() -> str | None:
+    """Where compiled code is kept, or None where it cannot be."""
+    named = os.environ.get("TOKENFLOCK_CACHE")
+    if named == "off":
+        return None
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        place = Path(named or Path(home) / "tokenflock")
+        place.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, no permission, no space
+        return None
+    return str(place) if os.access(place, os.W_OK) else None

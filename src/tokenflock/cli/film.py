@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import keep_compiled, progress, say
+from tokenflock.cli.console import keep_compiled, progress, saved
 from tokenflock.cli.plot import one_prompt
 from tokenflock.errors import UserError
-from tokenflock.files import writable
+from tokenflock.files import replaceable
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -57,7 +57,7 @@ def film(
     Example: `tokenflock film run.nc --out run.gif --seconds 6 --fps 20 --theme dark --landscape`
     """
     out = out or run.with_suffix(".mp4")
-    writable(out)
+    replaced = replaceable(out)
     import tokenflock as flock
 
     result = one_prompt(flock.load(run), prompt)
@@ -80,7 +80,7 @@ def film(
             between=between,
             progress=report,
         )
-    say(f"saved {out}")
+    saved(out, replaced)
 
 
 def _size(text: str | None) -> tuple[int, int] | None:

@@ -11,10 +11,11 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tokenflock.cli.console import console, errors, keep_compiled, say
+from tokenflock.cli import stopping
+from tokenflock.cli.console import console, errors, keep_compiled, saved, say
 from tokenflock.cli.values import counted, wholes
 from tokenflock.errors import UserError
-from tokenflock.files import writable
+from tokenflock.files import NETCDF, made_folder, replaceable
 
 Folder = Annotated[Path, Parameter(help="the folder of a checkpoint")]
 TextFile = Annotated[
@@ -90,13 +91,14 @@ def train(
         for key, value in locals().items()
         if key not in ("out", "text", "preset", "byte_pairs", "watch")
     }
-    _folder(out)
+    made_folder(out)
     marks = [] if watch is None else wholes(watch, "--watch")
     keep_compiled()
     from tokenflock import gpt
     from tokenflock.gpt.text import read
 
     shape, schedule = gpt.preset(preset, **given)
+    stopping.goes_on(f"the same command goes on from the last checkpoint in {out}")
     with _told(schedule.steps) as tell:
         last = gpt.train(
             out, read(text), shape, schedule, byte_pairs=byte_pairs, tell=tell, watch=marks
@@ -157,8 +159,7 @@ def probe(
     """
     if text is not None and string is not None:
         raise UserError("give one of --text and --string")
-    if out is not None:
-        writable(out)
+    replaced = out is not None and replaceable(out, NETCDF)
     keep_compiled()
     import tokenflock as flock
     from tokenflock import gpt, probing
@@ -175,7 +176,7 @@ def probe(
     _tell_layers(found)
     if out is not None:
         flock.save(found, out)
-        say(f"saved {out}")
+        saved(out, replaced)
 
 
 def ladder(
@@ -191,7 +192,7 @@ def ladder(
 
     Example: `tokenflock gpt ladder --text shakespeare.txt --steps 1000 --out ladder`
     """
-    _folder(out)
+    made_folder(out)
     keep_compiled()
     from tokenflock import gpt
     from tokenflock.gpt.settings import RUNGS
@@ -211,14 +212,6 @@ def ladder(
     say(f"saved {out}")
 
 
-def _folder(out: Path) -> None:
-    """Refuse a folder that cannot be made, before any work is done."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        raise UserError(f"{out} is no folder that can be made; choose another with --out") from None
-
-
 @contextmanager
 def _told(steps: int, quiet: bool = False) -> Iterator[Callable[[Any], None]]:
     """A bar with loss, tokens per second and time left on terminals.
@@ -235,6 +228,7 @@ def _told(steps: int, quiet: bool = False) -> Iterator[Callable[[Any], None]]:
         task = bar.add_task("training", total=steps, words="")
 
         def tell(now: Any) -> None:
+            stopping.check()
             words = f"{now.speed:,.0f} tokens/s  {_time(now.left)} left"
             bar.update(task, completed=now.step, words=f"loss {now.loss:.3f}  {words}")
             if now.val is not None and not quiet:

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from tokenflock.cli import members
-from tokenflock.cli.console import complain, keep_compiled, rate, say
+from tokenflock.cli import members, stopping
+from tokenflock.cli.console import keep_compiled, rate, saved
 from tokenflock.cli.simulate import kept, observables
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
-from tokenflock.files import writable
+from tokenflock.files import NETCDF, replaceable
 
 ROLES = {
     "dynamics": ("dynamics", "self-attention"),
@@ -74,8 +74,7 @@ def _run(
     Example: `tokenflock phase --n 16 --d 3 --beta 1,2,4 --solver rk4 --observe cluster-count --out
     clusters.nc`
     """
-    for path in filter(None, (out, plot)):
-        writable(path)
+    replaced = replaceable(out, NETCDF), plot is not None and replaceable(plot)
     if plot is not None and plot.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise UserError(
             f"--plot writes .png, .pdf or .svg, got {plot.name!r}; write e.g. --plot"
@@ -87,11 +86,13 @@ def _run(
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
     import tokenflock as flock
+    from tokenflock.verbs.store import Store
 
     wanted = observables(observe, built["dynamics"])
-    store = out.with_name(out.name + ".part")
-    with rate("running") as report:
-        try:
+    store = Store(out.with_name(out.name + ".part"))
+    stopping.goes_on(f"what is done is in {store.path}, and the same command goes on from there")
+    with store:
+        with rate("running") as report:
             result = flock.phase_diagram(
                 built["dynamics"],
                 built["start"],
@@ -106,22 +107,18 @@ def _run(
                 engine=engine,
                 seed=seed,
                 dtype=dtype,
-                store=str(store),
+                store=store,
                 progress=report,
             )
-        except KeyboardInterrupt:
-            complain(
-                f"stopped; what is done is in {store}, and the same command goes on from there"
-            )
-            raise SystemExit(130) from None
-    flock.save(result, out)
+        flock.save(result, out)
+        store.remove()
     _tell(result)
-    say(f"saved {out}")
+    saved(out, replaced[0])
     if plot is not None:
         from tokenflock import plots
 
         plots.save_figure(plots.phase_diagram(result), plot)
-        say(f"saved {plot}")
+        saved(plot, replaced[1])
 
 
 def _tell(result) -> None:

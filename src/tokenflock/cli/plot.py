@@ -8,10 +8,10 @@ from typing import Annotated, Literal, get_args
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import keep_compiled, say
+from tokenflock.cli.console import keep_compiled, saved
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
-from tokenflock.files import writable
+from tokenflock.files import replaceable
 
 Tokens = Literal["overview", "circle", "sphere", "plane", "trajectories", "attention"]
 Statistics = Literal["histogram", "histogram-over-time", "timeline"]
@@ -86,7 +86,7 @@ def plot(
     Example: `tokenflock plot gpt/watch.nc --out training.png`
     """
     out = out or run.with_suffix(".png")
-    writable(out)
+    replaced = replaceable(out)
     import tokenflock as flock
 
     result = one_prompt(flock.load(run), prompt)
@@ -97,7 +97,7 @@ def plot(
     with plots.style(theme):
         figure = _draw(plots, result, kind, at, tail, landscape, log_time, observable)
     plots.save_figure(figure, out)
-    say(f"saved {out}")
+    saved(out, replaced)
 
 
 def one_prompt(result, prompt: int):

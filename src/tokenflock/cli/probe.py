@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import keep_compiled, progress, say
+from tokenflock.cli.console import keep_compiled, progress, saved, say
 from tokenflock.cli.values import counted, wholes
 from tokenflock.errors import UserError
-from tokenflock.files import writable
+from tokenflock.files import NETCDF, replaceable
 
 Model = Annotated[
     str | None, Parameter(help="the folder of a model, or its name on the Hugging Face hub")
@@ -111,8 +111,10 @@ def probe(
     """
     names = _models(model, compare)
     report = report or (None if out else Path("probe.html"))
-    for path in filter(None, (out, report)):
-        writable(path)
+    places = [] if out is None else [_place(out, k) for k in range(len(names))]
+    there = {place: replaceable(place, NETCDF) for place in places}
+    if report is not None:
+        there[report] = replaceable(report, ".html")
     keep_compiled()
     from tokenflock import probing
 
@@ -134,10 +136,12 @@ def probe(
     results, chosen = [], []
     for k, name in enumerate(names):
         chosen.append(_texts(probing, name, text, string, dataset, prompts, minimum, seed, length))
-        place = out if k == 0 or out is None else out.with_stem(f"{out.stem}-{k + 1}")
+        place = places[k] if places else None
         results.append(
             _probed(probing, name, chosen[-1], depth, states and out is not None, place, shared)
         )
+        if place is not None:
+            saved(place, there[place])
     if untrained:
         results.append(
             _probed(
@@ -157,7 +161,7 @@ def probe(
         from tokenflock.pages import probe as probe_report
 
         probe_report.write(results, report, *beside)
-        say(f"saved {report}")
+        saved(report, there[report])
 
 
 def _models(model: str | None, compare: tuple[str, str] | None) -> list[str]:
@@ -215,10 +219,12 @@ def _probed(
     shared: dict[str, Any],
 ):
     with progress(f"probing {name}") as told:
-        result = probing.probe(name, texts, depth, states=states, out=out, progress=told, **shared)
-    if out is not None:
-        say(f"saved {out}")
-    return result
+        return probing.probe(name, texts, depth, states=states, out=out, progress=told, **shared)
+
+
+def _place(out: Path, k: int) -> Path:
+    """Where the result of model number k goes."""
+    return out if k == 0 else out.with_stem(f"{out.stem}-{k + 1}")
 
 
 def _beside(

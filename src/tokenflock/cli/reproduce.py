@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import complain, console, keep_compiled, say
+from tokenflock.cli import stopping
+from tokenflock.cli.console import console, keep_compiled, say
 from tokenflock.reproduction.item import find, papers
 
 Name = Annotated[
@@ -58,14 +59,11 @@ def reproduce(
     import tokenflock as flock
     from tokenflock.cli.verdicts import tell, watching
 
-    try:
-        with watching(items) as watcher:
-            report = flock.reproduce(
-                names, scale=scale, out=out, model=model, again=again, watcher=watcher
-            )
-    except KeyboardInterrupt:
-        complain(f"stopped; what is done is in {out}, and the same command goes on from there")
-        return 130
+    stopping.goes_on(f"what is done is in {out}, and the same command goes on from there")
+    with watching(items) as watcher:
+        report = flock.reproduce(
+            names, scale=scale, out=out, model=model, again=again, watcher=watcher
+        )
     tell(report)
     say(f"\nThe report is {(out / 'index.html').resolve()}")
     return 0 if report.holds else 1

@@ -11,11 +11,11 @@ from cyclopts import Parameter
 
 from tokenflock.catalogue import find
 from tokenflock.cli import members
-from tokenflock.cli.console import keep_compiled, progress, say
+from tokenflock.cli.console import keep_compiled, progress, saved
 from tokenflock.cli.story import reach, tell, tell_overflow
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
-from tokenflock.files import writable
+from tokenflock.files import NETCDF, replaceable
 
 LARGEST_BETA = 700.0  # e^710 is infinite
 ROLES = {
@@ -66,7 +66,7 @@ def _run(
     Example: `tokenflock simulate --dynamics causal --start cap --angle 1 --solver layer --step 0.1
     --until consensus`
     """
-    writable(out)
+    replaced = replaceable(out, NETCDF)
     keep = kept(times, t)
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
@@ -91,7 +91,8 @@ def _run(
     flock.save(run, out)
     tell(run)
     tell_overflow(run, wanted)
-    say(f"saved {out}; see it with: tokenflock plot {out} --out {out.with_suffix('.png')}")
+    picture = out.with_suffix(".png")
+    saved(out, replaced, f"; see it with: tokenflock plot {out} --out {picture}")
 
 
 def kept(times: str | None, t: float | None) -> np.ndarray | None:

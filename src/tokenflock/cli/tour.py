@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tokenflock.cli.console import console, keep_compiled, progress, say
-from tokenflock.errors import UserError
+from tokenflock.files import made_folder
 
 _INTRO = """[bold]Tokens as particles.[/] n = {n} tokens start at random on the circle \
 and attract each other by self-attention,
@@ -36,10 +36,7 @@ def tour(
 
     Example: `tokenflock tour --out my-tour --seed 3`
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        raise UserError(f"{out} is no folder that can be made; choose another with --out") from None
+    made_folder(out)
     keep_compiled()
     import numpy as np
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tokenflock.cli import stopping
 from tokenflock.cli.console import console, errors
 from tokenflock.pages.paper import claims_in_words, counted, interval, measured
 from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
@@ -36,6 +37,7 @@ def watching(items: Sequence[Item]) -> Iterator[Watcher]:
             bar.reset(part, total=None, description=item.name, count="")
 
         def goes(done: int, total: int) -> None:
+            stopping.check()
             bar.update(part, completed=done, total=total, count=f"{done / max(total, 1):.0%}")
 
         ended: list[str] = []

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tokenflock.cli.console import keep_compiled, say
+from tokenflock.cli.console import keep_compiled, saved
 from tokenflock.cli.reproduce import Model, Name, ScaleName, known
-from tokenflock.files import writable
+from tokenflock.files import replaceable, whole
 from tokenflock.reproduction.item import find
 
 
@@ -32,7 +32,7 @@ def verify(
     Example: `tokenflock verify perspective/orthogonal --out claims.json`
     """
     if out is not None:
-        writable(out)
+        replaced = replaceable(out, ".json")
     items = find(names)
     known(model)
     keep_compiled()
@@ -46,6 +46,7 @@ def verify(
         text = json.dumps(
             [claim.as_json() for claim in report.claims], indent=1, ensure_ascii=False
         )
-        out.write_text(text + "\n", encoding="utf-8")
-        say(f"saved {out}")
+        with whole(out) as part:
+            part.write_text(text + "\n", encoding="utf-8")
+        saved(out, replaced)
     return 0 if report.holds else 1

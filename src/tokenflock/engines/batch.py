@@ -8,6 +8,7 @@ compiled twice.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines.job import Job, Parts, Values, advance, fill
+from tokenflock.engines.job import Finished, Job, Parts, Values, advance, fill
 from tokenflock.errors import SimulationError, overflowed
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import on_sphere
@@ -60,18 +61,30 @@ def _start(parts: Parts, paths, x, w, swept):
     )
 
 
-def run(job: Job, x: Any, keys: jax.Array, swept: list[Any], slots: int | None = 256) -> Values:
+def run(
+    job: Job,
+    x: Any,
+    keys: jax.Array,
+    swept: list[Any],
+    slots: int | None = 256,
+    finished: Finished | None = None,
+) -> Values:
     """Observables of every system at every frame.
 
-    With `slots`, so many systems at a time and the results on the host: what a CPU likes. Without,
-    all at once and the results on the device.
+    With `slots`, so many systems at a time and the results on the host: what a CPU likes; then
+    `finished` is told of every system that is done. Without, all at once and the results on the
+    device.
     """
-    found = (
-        _whole(job, x, keys, swept)
-        if slots is None
-        else _queue(job, np.asarray(x), keys, swept, min(slots, len(x)))
-    )
-    return {one.name: values for one, values in zip(job.observables, found)}
+    names = [one.name for one in job.observables]
+    if slots is None:
+        return dict(zip(names, _whole(job, x, keys, swept)))
+
+    def tell(done: np.ndarray, values: list[np.ndarray]) -> None:
+        if finished is not None and len(done):
+            finished(done, dict(zip(names, values)))
+
+    found = _queue(job, np.asarray(x), keys, swept, min(slots, len(x)), tell)
+    return dict(zip(names, found))
 
 
 def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Array]:
@@ -89,7 +102,12 @@ def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Arra
 
 
 def _queue(
-    job: Job, x: np.ndarray, keys: jax.Array, swept: list[Any], slots: int
+    job: Job,
+    x: np.ndarray,
+    keys: jax.Array,
+    swept: list[Any],
+    slots: int,
+    tell: Callable[[np.ndarray, list[np.ndarray]], None],
 ) -> list[np.ndarray]:
     """Systems in slots, a block of frames at a time.
 
@@ -104,9 +122,7 @@ def _queue(
         np.asarray(jax.random.key_data(keys)),
     )
     w = jnp.asarray(job.w, job.dtype)
-    found = [
-        _open(np.asarray(value), frames) for value in _start(job.parts, job.paths, x, w, swept)
-    ]
+    found = [_open(value, frames) for value in _starts(job, x, w, swept, slots)]
     state = _Slots(x, slots)
     while state.busy.any():
         who, ids = state.busy, np.where(state.busy, state.ids, 0)
@@ -135,10 +151,24 @@ def _queue(
             size,
             frames,
         )
-        state.clear(blocks, job.delta, found, size)
+        tell(state.clear(blocks, job.delta, found, size), found)
         if even or not state.busy.any():
             state.fill(x)
     return found
+
+
+def _starts(
+    job: Job, x: np.ndarray, w: Any, swept: list[np.ndarray], slots: int
+) -> list[np.ndarray]:
+    """Observables of every system at time zero, in packets of one shape: compiled once, and the
+    same numbers however many systems there are.
+    """
+    parts = []
+    for first in range(0, len(x), slots):
+        who = np.minimum(np.arange(first, first + slots), len(x) - 1)
+        values = _start(job.parts, job.paths, x[who], w, [one[who] for one in swept])
+        parts.append([np.asarray(value)[: len(x) - first] for value in values])
+    return [np.concatenate(values) for values in zip(*parts)]
 
 
 def _check_sound(job: Job, least: Any) -> None:
@@ -197,19 +227,22 @@ class _Slots:
                 target[self.ids[slot], a:b] = value[slot, : b - a]
         self.block[who] += 1
 
-    def clear(self, blocks: int, delta: float | None, found, size: int) -> None:
-        """Take out what is finished or settled.
+    def clear(self, blocks: int, delta: float | None, found, size: int) -> np.ndarray:
+        """Take out what is finished or settled, and say which systems these are.
 
         The last values of the settled stand for the rest.
         """
         settled = np.zeros_like(self.busy) if delta is None else self.least >= 1 - delta
-        for slot in np.flatnonzero(self.busy & (settled | (self.block >= blocks))):
+        over = np.flatnonzero(self.busy & (settled | (self.block >= blocks)))
+        done = self.ids[over]
+        for slot in over:
             reached = 1 + self.block[slot] * size
             for target in found:
                 target[self.ids[slot], reached:] = target[
                     self.ids[slot], min(reached, target.shape[1]) - 1
                 ]
             self.ids[slot] = -1
+        return done
 
     def fill(self, x: np.ndarray) -> None:
         """Let the next systems into the free slots."""

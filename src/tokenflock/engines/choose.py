@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.engines import batch, lanes, resident
-from tokenflock.engines.job import Job, Values
+from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import UserError
@@ -34,7 +34,7 @@ class Choice:
     why: str
     rotated: bool
     chunk: int
-    run: Callable[[np.ndarray, list[np.ndarray], Callable[[int], None]], Values]
+    run: Callable[[np.ndarray, list[np.ndarray], Finished], Values]
 
 
 def choose(name: str, job: Job, systems: Systems, count: int, memory: float | None) -> Choice:
@@ -58,7 +58,8 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     else:
         why = "asked for"
     chunk = _chunk(name, job, systems, turned, n, d, count, memory)
-    return Choice(name, why, turned, chunk, partial(_run, name, job, systems, turned, not gpu))
+    slots = None if gpu else min(SLOTS, chunk)
+    return Choice(name, why, turned, chunk, partial(_run, name, job, systems, turned, slots))
 
 
 def _automatic(refusals: dict[str, str | None], gpu: bool) -> tuple[str, str]:
@@ -104,9 +105,29 @@ def _chunk(
 
 
 def _run(
-    name: str, job: Job, systems: Systems, turned: bool, packets: bool, ids, swept, report
+    name: str,
+    job: Job,
+    systems: Systems,
+    turned: bool,
+    slots: int | None,
+    ids: np.ndarray,
+    swept: list[np.ndarray],
+    finished: Finished,
 ) -> Values:
-    """Draw these systems and run them."""
+    """Draw these systems and run them; `finished` is told of those that are done.
+
+    Fewer systems than `slots` (of a CPU) are filled up: one shape, compiled once, and the same
+    numbers whoever runs beside a system.
+    """
+    count, packets = len(ids), slots is not None
+    if name == "batch" and packets and count < slots:
+        who = np.minimum(np.arange(slots), count - 1)
+        ids, swept = ids[who], [one[who] for one in swept]
+
+    def tell(done: np.ndarray, values: Values) -> None:
+        if len(done := done[done < count]):
+            finished(done, values)
+
     if name == "resident" or not packets:
         x, keys = systems.draw(ids, turned)
     else:  # drawn in packets of one shape, so that nothing is compiled for the last, smaller one
@@ -121,14 +142,15 @@ def _run(
             job, x, [jnp.asarray(one) for one in swept], interpret=jax.default_backend() != "gpu"
         )
     elif name == "lanes":
-        values = lanes.run(job, x, swept)
+        values = lanes.run(job, x, swept, tell)
     else:
         with jax.default_matmul_precision(
             "highest" if packets or job.dtype == "float64" else TENSOR_CORES
         ):
-            values = batch.run(job, x, keys, swept, slots=SLOTS if packets else None)
-    report(len(ids))
-    return values
+            values = batch.run(job, x, keys, swept, slots, tell)
+    if not packets or name == "resident":
+        tell(np.arange(count), values)
+    return {key: value[:count] for key, value in values.items()}
 
 
 def _packet(systems: Systems, ids: np.ndarray, turned: bool) -> tuple[np.ndarray, jax.Array]:

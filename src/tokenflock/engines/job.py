@@ -17,6 +17,7 @@ from tokenflock.solvers.solver import FixedStep
 
 Parts = tuple[Dynamics, FixedStep, tuple[Observable, ...]]
 Values = dict[str, Any]  # observable -> (systems, frames, ...)
+Finished = Callable[[np.ndarray, Values], None]  # told the numbers of systems that are done
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Unnormalised
-from tokenflock.engines.job import Job, Values, follow
+from tokenflock.engines.job import Finished, Job, Values, follow
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
 
@@ -41,8 +41,10 @@ def refusal(job: Job, random_matrices: bool, n: int) -> str | None:
     return None
 
 
-def run(job: Job, x: np.ndarray, swept: list[np.ndarray]) -> Values:
-    """Pair densities of every system at every frame."""
+def run(
+    job: Job, x: np.ndarray, swept: list[np.ndarray], finished: Finished | None = None
+) -> Values:
+    """Pair densities of every system at every frame; `finished` is told of each group."""
     from tokenflock.engines._lane_loop import BLOCK, LANES, loop
 
     x = np.asarray(x)
@@ -81,9 +83,17 @@ def run(job: Job, x: np.ndarray, swept: list[np.ndarray]) -> Values:
         found[first : first + LANES] = densities.T[: count - first]
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    values = {job.observables[0].name: found}
+    firsts = range(0, count, LANES)
     with ThreadPoolExecutor(cores) as threads:
-        list(threads.map(group, range(0, count, LANES)))
-    return {job.observables[0].name: found}
+        try:
+            for first, _ in zip(firsts, threads.map(group, firsts)):
+                if finished is not None:
+                    finished(np.arange(first, min(first + LANES, count)), values)
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)  # those that wait need not run
+            raise
+    return values
 
 
 def _vectors(count: int, lanes: int) -> np.ndarray:

@@ -82,6 +82,17 @@ def is_ours(folder: Any) -> bool:
         return False
 
 
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder that holds a model which was not trained here."""
+    if is_ours(folder):
+        return
+    for name in ("config.json", WEIGHTS):
+        if (folder / name).exists():
+            raise UserError(
+                f"{folder / name} belongs to another model; choose another folder with --out"
+            )
+
+
 def save(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint: one file holds model, optimiser and step, so that they always belong
     together.

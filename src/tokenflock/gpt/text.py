@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tokenflock.errors import UserError, require
+from tokenflock.files import whole
 from tokenflock.probing.texts import built_in
 
 HELD_OUT = 0.1  # share of the text, at its end, that is only validated on
@@ -149,7 +150,8 @@ def passages(held_out: np.ndarray, context: int, count: int = 8) -> np.ndarray:
 def save_passages(folder: Path, alphabet: Alphabet, ids: np.ndarray) -> None:
     """Passages as the file `prompts.json` beside a model, where `probe` finds them."""
     items = [{"text": alphabet.decode(row), "ids": row.tolist()} for row in ids]
-    (folder / "prompts.json").write_text(json.dumps(items, indent=1) + "\n", encoding="utf-8")
+    with whole(folder / "prompts.json") as part:
+        part.write_text(json.dumps(items, indent=1) + "\n", encoding="utf-8")
 
 
 def _tokenizers() -> Any:

@@ -18,8 +18,18 @@ import numpy as np
 import optax
 
 from tokenflock.errors import SimulationError, UserError
+from tokenflock.files import alone, made_folder
 from tokenflock.gpt import text as texts
-from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh, is_ours, load, save
+from tokenflock.gpt.checkpoint import (
+    WEIGHTS,
+    Checkpoint,
+    Config,
+    fresh,
+    is_ours,
+    load,
+    refuse_foreign,
+    save,
+)
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.settings import Schedule, Shape
 from tokenflock.gpt.watching import Watcher
@@ -204,14 +214,17 @@ def train(
     data, held_out = texts.halves(alphabet.encode(text), shape.context)
     digest = hashlib.sha256(text.encode()).hexdigest()
     config = Config(replace(shape, vocab=alphabet.size), schedule, alphabet, digest)
-    start = last = begin(Path(out), config)
     passages = texts.passages(held_out, shape.context)
-    watcher = Watcher(Path(out), passages, frozenset(watch)) if watch else None
-    if start.step == 0:
-        save(Path(out), start)
-        texts.save_passages(Path(out), alphabet, passages)
-    for last in run(start, data, held_out, tell, watcher):
-        save(Path(out), last)
+    folder = made_folder(out)
+    refuse_foreign(folder)
+    watcher = Watcher(folder, passages, frozenset(watch)) if watch else None
+    with alone(folder, "training this model"):
+        start = last = begin(folder, config)
+        if start.step == 0:
+            save(folder, start)
+            texts.save_passages(folder, alphabet, passages)
+        for last in run(start, data, held_out, tell, watcher):
+            save(folder, last)
     return last
 
 
@@ -227,7 +240,7 @@ def _state(config: Config, model: LanguageModel) -> Any:
 
 def begin(folder: Path, config: Config) -> Checkpoint:
     """A fresh model, or the one in the folder if it was trained with the same settings and text."""
-    if not is_ours(folder):
+    if not is_ours(folder) or not (folder / WEIGHTS).exists():  # stopped before its first step
         return untrained(config)
     found = load(folder, lambda model: _state(config, model))
     if found.config != config:

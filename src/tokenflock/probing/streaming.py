@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import h5netcdf
 import h5py
 import xarray as xr
 
-from tokenflock.files import writable
+from tokenflock.files import whole_stream, writable
 
 
 class Memory:
@@ -47,18 +48,16 @@ class File:
     def __init__(self, path: str | os.PathLike[str], prompts: int) -> None:
         self.path, self.prompts, self.done = Path(path), prompts, 0
         writable(self.path)
-        self.part = self.path.with_name(f".{self.path.name}.part")
 
     def __enter__(self) -> File:
-        self.file = h5netcdf.File(self.part, "w")
+        with ExitStack() as stack:
+            self.stream = stack.enter_context(whole_stream(self.path))
+            self.file = stack.enter_context(h5netcdf.File(self.stream, "w"))
+            self.stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type | None, *_: Any) -> None:
-        self.file.close()
-        if kind is None:
-            os.replace(self.part, self.path)
-        else:
-            self.part.unlink(missing_ok=True)
+    def __exit__(self, *raised: Any) -> bool | None:
+        return self.stack.__exit__(*raised)
 
     def add(self, block: xr.Dataset) -> None:
         if not self.done:
@@ -67,6 +66,7 @@ class File:
         for name, variable in block.variables.items():
             if "prompt" in variable.dims:
                 self.file.variables[name][here] = variable.values
+        self.stream.check()
         self.done += block.sizes["prompt"]
 
     def result(self) -> xr.Dataset:

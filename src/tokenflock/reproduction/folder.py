@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 import xarray as xr
 
 from tokenflock import recipe as recipes
-from tokenflock.files import whole
+from tokenflock.errors import UserError
+from tokenflock.files import alone, is_ours, whole, whole_stream
 from tokenflock.pages.paper import page
 from tokenflock.reproduction.claim import FAILS, Claim
 from tokenflock.reproduction.item import Item, find
@@ -28,10 +30,25 @@ class Folder:
     def __init__(self, path: Path):
         self.path = path
 
+    def alone(self) -> AbstractContextManager[None]:
+        """No other process may write to this report meanwhile."""
+        return alone(self.path, "writing this report")
+
+    def refuse_foreign(self) -> None:
+        """Refuse a folder whose page or claims were not written here."""
+        for name in ("index.html", "claims.json"):
+            path = self.path / name
+            if path.exists() and not (_old_report(self.path) or is_ours(path)):
+                raise UserError(
+                    f"{path} is not a report of tokenflock; choose another folder with --out"
+                )
+
     def keep(self, item: Item, home: ModuleType, data: Numbers, figures: bool) -> dict[str, Any]:
         """Write the numbers and, if wanted, the pictures of an item; say where they are."""
         place = f"data/{item.name}.nc"
-        _write(self.path / place, lambda part: data.to_netcdf(part, engine="h5netcdf"))
+        (self.path / place).parent.mkdir(parents=True, exist_ok=True)
+        with whole_stream(self.path / place) as stream:
+            data.to_netcdf(stream, engine="h5netcdf")
         return {"data": place} | (self._draw(item, home, data) if figures else {})
 
     def _draw(self, item: Item, home: ModuleType, data: Numbers) -> dict[str, tuple[str, ...]]:
@@ -121,7 +138,41 @@ class Folder:
 
 def mark(scale: str, model: str | None) -> str:
     """What a number depends on: the code, the scale, the model."""
-    return f"{source_mark()} {scale} {model or ''}".strip()
+    return f"{source_mark()} {scale} {'' if model is None else model_mark(model)}".strip()
+
+
+def model_mark(model: str) -> str:
+    """A digest of all files of a model's folder; the name of a model that is elsewhere."""
+    folder = Path(model)
+    if not folder.is_dir():
+        return model
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    seen = [(path, path.stat()) for path in files]
+    return _digest(
+        str(folder.resolve()),
+        tuple((str(path.relative_to(folder)), at.st_size, at.st_mtime_ns) for path, at in seen),
+    )
+
+
+@lru_cache(maxsize=4)
+def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
+    """Of these files' names and contents; read again only where sizes or times changed."""
+    whole = hashlib.sha256()
+    for name, size, _ in files:
+        whole.update(f"{name} {size}\n".encode())
+        with open(Path(folder) / name, "rb") as file:
+            while block := file.read(1 << 20):
+                whole.update(block)
+    return whole.hexdigest()
+
+
+def _old_report(folder: Path) -> bool:
+    """Whether an earlier version of tokenflock wrote a report here."""
+    try:
+        claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+        return all({"id", "verdict", "interval"} <= set(claim) for claim in claims)
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 @cache

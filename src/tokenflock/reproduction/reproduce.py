@@ -7,10 +7,10 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import ModuleType
 
-from tokenflock.errors import UserError, require
+from tokenflock.errors import require
+from tokenflock.files import NoSpace, made_folder
 from tokenflock.reproduction.claim import Claim, NotRun, at_most
 from tokenflock.reproduction.folder import Folder, Numbers
 from tokenflock.reproduction.item import Item, find
@@ -54,20 +54,36 @@ def reproduce(
     """
     require(scale in SCALES, "scale", " or ".join(map(repr, SCALES)), repr(scale))
     items = find([names] if isinstance(names, str) else list(names))
-    folder = None if out is None else Folder(_made(out))
-    watcher = watcher or Watcher()
+    watcher, how = watcher or Watcher(), (scale, model, figures, again)
+    if out is None:
+        return Report(tuple(_each(items, None, how, watcher, [])), None)
+    folder = Folder(made_folder(out))
+    folder.refuse_foreign()
     done: list[Outcome] = []
-    try:
-        for item in items:
-            known = None if folder is None or again else folder.recall(item, scale, model, figures)
-            if known is None:
-                watcher.begins(item)
-            done.append(known or _run(item, Scale(scale, watcher.goes, model), folder, figures))
-            watcher.ends(done[-1], known is not None)
-    finally:
-        if folder is not None:
+    with folder.alone():
+        try:
+            _each(items, folder, how, watcher, done)
+        finally:
             folder.write(done)
-    return Report(tuple(done), folder and folder.path)
+    return Report(tuple(done), folder.path)
+
+
+def _each(
+    items: Sequence[Item],
+    folder: Folder | None,
+    how: tuple[str, str | None, bool, bool],
+    watcher: Watcher,
+    done: list[Outcome],
+) -> list[Outcome]:
+    """Add what comes of every item to `done`, one by one."""
+    scale, model, figures, again = how
+    for item in items:
+        known = None if folder is None or again else folder.recall(item, scale, model, figures)
+        if known is None:
+            watcher.begins(item)
+        done.append(known or _run(item, Scale(scale, watcher.goes, model), folder, figures))
+        watcher.ends(done[-1], known is not None)
+    return done
 
 
 def _run(item: Item, scale: Scale, folder: Folder | None, figures: bool) -> Outcome:
@@ -86,6 +102,8 @@ def _run(item: Item, scale: Scale, folder: Folder | None, figures: bool) -> Outc
         outcome = replace(
             outcome, claims=_unrun(item, item.load(), str(reason)), problem=f"not run: {reason}"
         )
+    except NoSpace:
+        raise  # no fault of the item: with more room the same command goes on
     except Exception as error:
         outcome = replace(outcome, claims=(_broken(item, error),), problem=traceback.format_exc())
         if folder is not None:
@@ -119,16 +137,3 @@ def _broken(item: Item, error: Exception) -> Claim:
         at_most(0),
         note=note,
     )
-
-
-def _made(out: str | os.PathLike[str]) -> Path:
-    path = Path(out)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        raise UserError(
-            f"{path} is no folder that can be made; choose another with --out"
-        ) from None
-    if not os.access(path, os.W_OK):
-        raise UserError(f"{path} cannot be written; choose another with --out")
-    return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.choose import Choice, choose
-from tokenflock.engines.job import Job
+from tokenflock.engines.job import Job, Values
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import SimulationError, overflowed, require
 from tokenflock.matrices._random import RandomMatrices, Value
@@ -29,7 +30,7 @@ from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs import axes as sweeps
 from tokenflock.verbs.schedule import check, check_kinds, require_whole, schedule
-from tokenflock.verbs.store import Store
+from tokenflock.verbs.store import Group, Store
 
 ROLE = {"dynamics": 0, "solver": 1, "observe": 2}
 
@@ -54,7 +55,7 @@ def ensemble(
     rotate: bool = True,
     settle: bool = True,
     memory: float | None = None,
-    store: str | None = None,
+    store: str | os.PathLike[str] | Store | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> xr.Dataset:
     """Run many systems and return means and standard errors of observables.
@@ -69,9 +70,9 @@ def ensemble(
       'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop). rotate: turn tokens of
       isotropic laws into n dimensions where d > n. Exact. settle: stop a system once theory says
       that its observables are final. Exact. memory: bytes that the work may take at once; a quarter
-      of what is free unless given. store: a file in which finished cells are kept until the end, so
-      that an interrupted run goes on from there. progress: called with the steps of systems that
-      are done, and that there are.
+      of what is free unless given. store: a file in which finished systems are kept until the end,
+      so that an interrupted run goes on from there; a `Store` stays until its owner removes it.
+      progress: called with the steps of systems that are done, and that there are.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.starts import Uniform
@@ -108,21 +109,33 @@ def ensemble(
     plan.check()
     recipe = plan.recipe() | {"quantiles": list(quantiles), "keep": keep, "engine": engine}
     summary = Summary(tuple(quantiles), keep)
-    saved = Store(store, recipes.dumps(recipe))
-    began = clock.perf_counter()
-    notes, tally = {}, Tally(plan.total_steps(), progress)
+    if isinstance(store, Store):
+        return _run(plan, summary, store, recipe, memory, Tally(plan.total_steps(), progress))
+    with Store(store) as own:
+        result = _run(plan, summary, own, recipe, memory, Tally(plan.total_steps(), progress))
+        own.remove()
+    return result
+
+
+def _run(
+    plan: Plan,
+    summary: Summary,
+    saved: Store,
+    recipe: dict[str, Any],
+    memory: float | None,
+    tally: Tally,
+) -> xr.Dataset:
+    """All sheets, from where the store has come to."""
+    saved.begin(recipes.dumps(recipe))
+    began, notes = clock.perf_counter(), {}
     try:
-        with precision(dtype):
+        with precision(plan.dtype):
             for sheet in plan.sheets():
-                notes = _run_sheet(plan, sheet, engine, memory, summary, saved, tally)
+                notes = _run_sheet(plan, sheet, recipe["engine"], memory, summary, saved, tally)
     except KeyboardInterrupt:
         saved.write()
         raise
-    result = _dataset(
-        plan, summary, saved, recipe | {"chosen": notes}, clock.perf_counter() - began
-    )
-    saved.close()
-    return result
+    return _dataset(plan, summary, saved, recipe | {"chosen": notes}, clock.perf_counter() - began)
 
 
 @dataclass
@@ -342,7 +355,7 @@ def _run_sheet(
         ids = np.stack(
             [numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1
         )
-        values = _in_pieces(chosen, ids, swept, lambda count: tally.add(count * steps))
+        values = _values(chosen, ids, swept, saved, saved.open(cells, plan.repeats), tally, steps)
         found = {
             name + end: one
             for name, whole in values.items()
@@ -351,6 +364,7 @@ def _run_sheet(
         _check_finite(found, plan)
         for k, cell in enumerate(cells):
             saved.put(cell, {name: one[k] for name, one in found.items()})
+        saved.close()
     return {
         "engine": chosen.engine,
         "why": chosen.why,
@@ -389,15 +403,46 @@ def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
         matrices.fill(dynamics, np.zeros((1, 1, 1)), None)
 
 
-def _in_pieces(
-    chosen: Choice, ids: np.ndarray, swept: list[np.ndarray], report: Callable[[int], None]
+def _values(
+    chosen: Choice,
+    ids: np.ndarray,
+    swept: list[np.ndarray],
+    saved: Store,
+    group: Group,
+    tally: Tally,
+    steps: int,
 ) -> dict[str, Any]:
-    """The observables of these systems; a cell that is too large for the memory runs in pieces."""
-    if len(ids) <= chosen.chunk:
-        return chosen.run(ids, swept, report)
-    cuts = [slice(k, k + chosen.chunk) for k in range(0, len(ids), chosen.chunk)]
-    parts = [chosen.run(ids[cut], [values[cut] for values in swept], report) for cut in cuts]
-    return {name: np.concatenate([np.asarray(part[name]) for part in parts]) for name in parts[0]}
+    """The observables of these systems: those that the store has, and those that run now.
+
+    More than the memory holds run in pieces. What a system does depends on its own key only, so it
+    does not matter who ran beside it, nor when.
+    """
+    rows = group.missing
+    known = len(ids) - len(rows)
+    if known:
+        tally.add(known * steps)
+    pieces = [rows[k : k + chosen.chunk] for k in range(0, len(rows), chosen.chunk)]
+    parts = []
+    for piece in pieces:
+
+        def report(done: np.ndarray, values: Values, piece: np.ndarray = piece) -> None:
+            if all(isinstance(one, np.ndarray) for one in values.values()):
+                saved.keep(piece[done], {name: one[done] for name, one in values.items()})
+            tally.add(len(done) * steps)
+
+        parts.append(chosen.run(ids[piece], [one[piece] for one in swept], report))
+        if len(pieces) > 1 or known:
+            parts[-1] = {name: np.asarray(one) for name, one in parts[-1].items()}
+            saved.keep(piece, parts[-1])
+    if not known:
+        return parts[0] if len(parts) == 1 else _joined(parts)
+    for piece, values in zip(pieces, parts):
+        group.put(piece, values)
+    return group.values
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _check_finite(values: dict[str, Any], plan: Plan) -> None:

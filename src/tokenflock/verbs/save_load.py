@@ -8,15 +8,15 @@ from pathlib import Path
 import xarray as xr
 
 from tokenflock.errors import UserError
-from tokenflock.files import whole, writable
+from tokenflock.files import whole_stream, writable
 
 
 def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     """Write a result to one netCDF file. The file appears only once it is complete."""
     path = Path(path)
     writable(path)
-    with whole(path) as part:
-        result.to_netcdf(part, engine="h5netcdf")
+    with whole_stream(path) as stream:
+        result.to_netcdf(stream, engine="h5netcdf")
     return path
 
 
