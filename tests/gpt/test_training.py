@@ -18,7 +18,7 @@ import tokenflock as flock
 from tokenflock import gpt
 from tokenflock.errors import UserError
 from tokenflock.gpt.checkpoint import load, named
-from tokenflock.gpt.text import BytePairs, Characters, from_json, halves, read
+from tokenflock.gpt.text import BytePairs, Characters, from_json, read, split
 from tokenflock.gpt.training import clipped, offsets
 
 SHAPE = gpt.Shape(context=16, width=16, heads=2, depth=2)
@@ -109,7 +109,7 @@ def test_a_quick_training_falls_below_what_pairs_can_tell(tmp_path):
     """
     text = read()[:200_000]
     alphabet = Characters.of(text)
-    train, valid = halves(alphabet.encode(text), 48)
+    train, valid = split(alphabet.encode(text), 48)
     counts = np.full((alphabet.size, alphabet.size), 0.1)
     np.add.at(counts, (train[:-1], train[1:]), 1)
     table = np.log(counts / counts.sum(axis=1, keepdims=True))

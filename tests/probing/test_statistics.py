@@ -14,7 +14,15 @@ import xarray as xr
 import tokenflock as flock
 from tests.probing.conftest import CONFIGS, ids, small, torch, transformers
 from tokenflock.observables import MeanCosine, PairDensity
-from tokenflock.probing import halves, probe, survey, texts
+from tokenflock.probing import (
+    Recording,
+    Selection,
+    Variant,
+    half_layers,
+    probe,
+    survey,
+    texts,
+)
 
 SHARE = PairDensity(delta=0.1)
 
@@ -53,7 +61,7 @@ def decoder(kind):
 
 def test_the_last_layer_is_the_stream_and_after_the_final_norm_on_request(kind):
     model, (prompt,) = small(kind), ids(9)
-    plain, final = probe(model, [prompt]), probe(model, [prompt], final_norm=True)
+    plain, final = probe(model, [prompt]), probe(model, [prompt], record=Recording(final_norm=True))
     with torch.no_grad():
         told = model(input_ids=torch.tensor([prompt.ids])).last_hidden_state[0].numpy()
     np.testing.assert_allclose(final.x[0, -1], told, atol=1e-5)
@@ -62,9 +70,10 @@ def test_the_last_layer_is_the_stream_and_after_the_final_norm_on_request(kind):
 
 def test_padding_changes_no_number(kind):
     model, prompts = small(kind), ids(5, 14, 9)
-    together = probe(model, prompts, observe=survey(), entropy=True, sublayers=True, batch=3)
+    record = Recording(entropy=True, sublayers=True)
+    together = probe(model, prompts, observe=survey(), record=record, batch=3)
     for p, prompt in enumerate(prompts):
-        alone = probe(model, [prompt], observe=survey(), entropy=True, sublayers=True)
+        alone = probe(model, [prompt], observe=survey(), record=record)
         n = len(prompt.ids)
         for name in ("x", "x_attention"):
             np.testing.assert_allclose(together[name][p, :, :n], alone[name][0], atol=1e-5)
@@ -89,8 +98,8 @@ def test_the_sublayers_are_the_two_halves_of_a_layer(kind):
     """After attention alone the stream is neither the layer before nor the layer after, and half
     layers fit in order.
     """
-    result = probe(small(kind), ids(8), sublayers=True)
-    both = halves(result)
+    result = probe(small(kind), ids(8), record=Recording(sublayers=True))
+    both = half_layers(result)
     np.testing.assert_array_equal(both.layer, np.arange(7) / 2)
     np.testing.assert_array_equal(both.x.sel(layer=[0, 1, 2, 3]), result.x)
     steps = abs(both.x.diff("layer")).max(["prompt", "token", "coord"])
@@ -99,7 +108,7 @@ def test_the_sublayers_are_the_two_halves_of_a_layer(kind):
 
 def test_attention_is_the_model_s_own(kind):
     model, (prompt,) = small(kind), ids(6)
-    found = probe(model, [prompt], attention=True, entropy=True)
+    found = probe(model, [prompt], record=Recording(attention=True, entropy=True))
     np.testing.assert_allclose(found.attention[0, 1:].sum("other"), 1, atol=1e-5)
     rows = found.attention[0, 1:].values
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -129,7 +138,7 @@ def test_heads_are_a_cut_of_the_same_weights():
         transformers.AlbertConfig(**model.config.to_dict() | {"num_attention_heads": 1})
     ).eval()
     single.load_state_dict(model.state_dict())
-    result = probe(model, [prompt], heads=1)
+    result = probe(model, [prompt], variant=Variant(heads=1))
     check(result, 0, directly(single, prompt.ids))
     assert (
         abs(result.x - probe(model, [prompt]).x).max() > 1e-2
@@ -140,13 +149,14 @@ def test_heads_are_a_cut_of_the_same_weights():
 def test_special_and_first_tokens_count_or_not():
     model = small("bert")
     marked = [texts.Text("marked", tuple(range(3, 15)), special=(0, 11))]
-    result = probe(model, marked, special=False)
+    result = probe(model, marked, tokens=Selection(special=False))
     plain = probe(model, marked)
     np.testing.assert_allclose(plain.x, result.x)
     assert (result.w[0] > 0).values.tolist() == [False, *[True] * 10, False]
     inner = directly_between(plain, slice(1, 11))
     np.testing.assert_allclose(flock.measure(result, MeanCosine()).mean_cosine[0], inner, atol=1e-6)
-    assert float(probe(model, marked, first=False).w[0, 0]) == 0 and float(plain.w[0, 0]) > 0
+    later = probe(model, marked, tokens=Selection(first=False))
+    assert float(later.w[0, 0]) == 0 and float(plain.w[0, 0]) > 0
 
 
 def directly_between(result, place):
@@ -175,7 +185,13 @@ def test_a_file_written_prompt_by_prompt_holds_the_same(tmp_path):
 
 def test_layers_lengths_and_the_recipe():
     model = small("gpt2")
-    result = probe(model, ids(20), layers=[0, -1], length=8, normalise=True, dtype="float64")
+    result = probe(
+        model,
+        ids(20),
+        variant=Variant(dtype="float64"),
+        record=Recording(layers=[0, -1], normalise=True),
+        tokens=Selection(length=8),
+    )
     np.testing.assert_allclose((result.x**2).sum("coord"), 1)
     assert (
         result.layer.values.tolist() == [0, 3]
@@ -192,7 +208,9 @@ def test_layers_lengths_and_the_recipe():
 
 def test_untrained_is_fresh_and_repeatable():
     model, prompt = small("albert"), ids(8)
-    first, again, other = (probe(model, prompt, untrained=True, seed=seed).x for seed in (0, 0, 1))
+    first, again, other = (
+        probe(model, prompt, variant=Variant(untrained=True, seed=seed)).x for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first, again)
     assert abs(first - other).max() > 1e-3 and abs(first - probe(model, prompt).x).max() > 1e-3
 
@@ -207,7 +225,7 @@ def test_every_plot_takes_a_prompt_of_a_model():
         trajectories,
     )
 
-    one = probe(small("bert"), ids(9, 12), attention=True).isel(prompt=0)
+    one = probe(small("bert"), ids(9, 12), record=Recording(attention=True)).isel(prompt=0)
     for draw in (overview, histogram, histogram_over_time, timeline, trajectories):
         assert draw(one).get_figure(root=True).axes
     assert attention(one.assign(attention=one.attention.mean("head")), at=3).images
@@ -268,8 +286,8 @@ def test_half_precision_gives_the_same_picture(dtype):
     """
     model, prompts = small("albert"), ids(30, 20)
     half, single = (
-        probe(copy.deepcopy(model), prompts, dtype=one, observe=[MeanCosine()])
-        for one in (dtype, "float32")
+        probe(copy.deepcopy(model), prompts, variant=Variant(dtype=kind), observe=[MeanCosine()])
+        for kind in (dtype, "float32")
     )
     assert half.x.dtype == np.float32
     np.testing.assert_allclose(half.mean_cosine, single.mean_cosine, atol=0.02)

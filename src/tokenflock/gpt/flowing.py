@@ -53,7 +53,7 @@ def _compared(model: GPT, ids: np.ndarray, factors: Sequence[int], setting) -> x
             " with --shared"
         )
     factors = sorted(set(factors))
-    require(factors and factors[0] >= 1, "factors", "1 or more", factors)
+    require(len(factors) > 0 and factors[0] >= 1, "factors", "1 or more", factors)
     settings = {k: setting(k) for k in factors}
     last = {k: _last(model, jnp.asarray(ids), *map(jnp.asarray, settings[k])) for k in factors}
     logs = {k: jax.nn.log_softmax(model.read(x)) for k, x in last.items()}

@@ -25,7 +25,7 @@ class Head(eqx.Module):
     V: Array  # (width, m)
 
     def __init__(self, width: int, m: int, key: Array):
-        self.Q, self.K, self.V = (even(one, width, m) for one in jax.random.split(key, 3))
+        self.Q, self.K, self.V = (even(part, width, m) for part in jax.random.split(key, 3))
 
     def __call__(self, x: Array) -> Array:
         q, k, v = x @ self.Q, x @ self.K, x @ self.V  # (batch, time, m) each

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tokenflock.errors import UserError, require
+from tokenflock.files import whole
 from tokenflock.probing.texts import built_in
 
 HELD_OUT = 0.1  # share of the text, at its end, that is only validated on
@@ -89,10 +90,10 @@ class BytePairs:
         return np.asarray(self._made.encode(text).ids, np.int32)
 
     def decode(self, ids: Any) -> str:
-        return self._made.decode([int(one) for one in ids])
+        return self._made.decode([int(token) for token in ids])
 
     def words(self, ids: Any) -> list[str]:
-        return [self._made.id_to_token(int(one)) for one in ids]
+        return [self._made.id_to_token(int(token)) for token in ids]
 
     def as_json(self) -> dict[str, Any]:
         return {"byte_pairs": json.loads(self.source)}
@@ -115,7 +116,7 @@ def read(path: str | os.PathLike[str] | None = None) -> str:
     True
     """
     if path is None:
-        return "\n\n".join(one.text for one in built_in())
+        return "\n\n".join(topic.text for topic in built_in())
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -125,7 +126,7 @@ def read(path: str | os.PathLike[str] | None = None) -> str:
         ) from None
 
 
-def halves(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
+def split(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
     """What to learn from, and what to validate on: the end of the text."""
     cut = int(len(ids) * (1 - HELD_OUT))
     train, valid = ids[:cut], ids[cut:]
@@ -149,7 +150,8 @@ def passages(held_out: np.ndarray, context: int, count: int = 8) -> np.ndarray:
 def save_passages(folder: Path, alphabet: Alphabet, ids: np.ndarray) -> None:
     """Passages as the file `prompts.json` beside a model, where `probe` finds them."""
     items = [{"text": alphabet.decode(row), "ids": row.tolist()} for row in ids]
-    (folder / "prompts.json").write_text(json.dumps(items, indent=1) + "\n", encoding="utf-8")
+    with whole(folder / "prompts.json") as part:
+        part.write_text(json.dumps(items, indent=1) + "\n", encoding="utf-8")
 
 
 def _tokenizers() -> Any:

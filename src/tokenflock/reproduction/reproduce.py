@@ -21,7 +21,7 @@ SCALES = ("quick", "paper")
 
 
 @dataclass(frozen=True)
-class Watcher:
+class Audience:
     """Whom to tell: a beginning item, its (done, total), and what came of it."""
 
     begins: Callable[[Item], None] = lambda item: None
@@ -37,7 +37,7 @@ def reproduce(
     figures: bool = True,
     model: str | None = None,
     again: bool = False,
-    watcher: Watcher | None = None,
+    watcher: Audience | None = None,
 ) -> Report:
     """Rerun papers, figures or statements, and judge every claim.
 
@@ -55,7 +55,7 @@ def reproduce(
     require(scale in SCALES, "scale", " or ".join(map(repr, SCALES)), repr(scale))
     items = find([names] if isinstance(names, str) else list(names))
     folder = None if out is None else Folder(_made(out))
-    watcher = watcher or Watcher()
+    watcher = watcher or Audience()
     done: list[Outcome] = []
     try:
         for item in items:
