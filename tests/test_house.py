@@ -85,6 +85,15 @@ def test_every_room_has_a_place():
     assert {home(path) for path in FILES} - {"__init__", "__main__"} <= set(RANK)
 
 
+def test_no_two_public_classes_share_a_name():
+    homes: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
+
+
 def test_the_project_names_no_device_and_flips_no_global_switch():
     """Known bugs of the field: a device name hard-coded, a precision switched for everybody."""
     for path in FILES:

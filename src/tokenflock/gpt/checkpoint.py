@@ -38,6 +38,7 @@ class Config:
     digest: str = ""  # sha256 of the text
 
     def as_json(self) -> dict[str, Any]:
+        """What config.json holds."""
         return {
             "model_type": KIND,
             "shape": asdict(self.shape),
@@ -48,6 +49,7 @@ class Config:
 
     @classmethod
     def from_json(cls, described: dict[str, Any]) -> Config:
+        """The same from what config.json holds."""
         return cls(
             Shape(**described["shape"]),
             Schedule(**described["schedule"]),

@@ -40,6 +40,7 @@ class Thinking(LanguageModel):
         return self.states(tokens)[-1] @ self.readout  # (batch, time, vocab)
 
     def states(self, tokens: Array) -> Array:
+        """The stream of tokens, (layer, batch, time, width)."""
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
         y = (
             jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix

@@ -209,6 +209,7 @@ class GPT(LanguageModel):
         return linear(layer_norm(x, self.gain), self.token.T)
 
     def states(self, tokens: Array, depth: int | None = None, h: float = 1.0) -> Array:
+        """The stream of tokens; of another depth or step where one layer is shared."""
         return jnp.stack(list(self.path(tokens, None, depth, h)))  # (depth + 1, batch, time, width)
 
     def path(self, tokens: Array, key: Array | None, depth: int | None, h: Step) -> Iterator[Array]:

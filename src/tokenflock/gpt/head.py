@@ -57,5 +57,6 @@ class OneHead(LanguageModel):
         return self.states(tokens)[-1] @ self.readout  # (batch, time, vocab)
 
     def states(self, tokens: Array) -> Array:
+        """The stream of tokens, (layer, batch, time, width)."""
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
         return jnp.stack([x, self.head(x)])

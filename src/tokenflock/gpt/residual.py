@@ -68,6 +68,7 @@ class Residual(LanguageModel):
         return layer_norm(self.states(tokens)[-1], self.gain) @ self.readout  # (batch, time, vocab)
 
     def states(self, tokens: Array) -> Array:
+        """The stream of tokens, (layer, batch, time, width)."""
         x = [embed(self.token, tokens) + self.place[: tokens.shape[1]]]  # (batch, time, width)
         for layer in self.layers:
             x.append(layer(x[-1]))

@@ -127,7 +127,7 @@ def advance(
     first: Array,
     count: Array,
     seed: Array,
-):
+) -> tuple[Any, Any, Array]:
     """`count` steps in one call, the first of them number `first`.
 
     Returns model, optimiser and the sum of their losses.
@@ -313,9 +313,11 @@ class Stopwatch:
         self.go()
 
     def go(self) -> None:
+        """Start measuring now."""
         self.since = time.monotonic()
 
     def told(self, step: int, loss: float) -> Progress:
+        """How it goes at this step."""
         speed = (step - self.step) * self.tokens / max(time.monotonic() - self.since, 1e-9)
         self.step = step
         return Progress(step, self.steps, loss, speed, (self.steps - step) * self.tokens / speed)
