@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +27,10 @@ from tokenflock.probing import (
 from tokenflock.probing.model import Prompt, Trace
 
 
-@dataclass(frozen=True)
 class Echo:
     """A model of somebody else's: each layer turns every token by a right angle."""
 
-    facts: Facts = Facts("echo", None, "echo", 2, 1, 3, 3, 8, "float64")
+    facts = Facts("echo", None, "echo", 2, 1, 3, 3, 8, "float64")
 
     def digest(self):
         return "0" * 64
