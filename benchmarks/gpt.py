@@ -29,7 +29,7 @@ from torch.nn import functional as F
 
 from tokenflock import gpt
 from tokenflock.gpt.checkpoint import fresh
-from tokenflock.gpt.text import Characters, halves, read
+from tokenflock.gpt.text import Characters, read, split
 from tokenflock.gpt.training import offsets, optimiser, steps
 
 TURN = 20  # steps in one turn
@@ -214,7 +214,7 @@ def main() -> None:
     text = read(options.text)
     alphabet = Characters.of(text)
     shape, schedule = gpt.preset("cpu", vocab=alphabet.size, chunk=TURN)
-    data, _ = halves(alphabet.encode(text), shape.context)
+    data, _ = split(alphabet.encode(text), shape.context)
     found = {
         "device": options.device,
         "date": time.strftime("%Y-%m-%d"),

@@ -15,7 +15,7 @@ import jax
 
 import tokenflock as flock
 from tokenflock.reproduction.outcome import Outcome
-from tokenflock.reproduction.reproduce import Watcher
+from tokenflock.reproduction.reproduce import Audience
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
         scale=options.scale,
         out=options.report,
         again=True,
-        watcher=Watcher(ends=ends),
+        watcher=Audience(ends=ends),
     )
     print(f"{'all':36} {time.perf_counter() - began:8.1f} s")
 

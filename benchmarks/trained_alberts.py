@@ -22,15 +22,17 @@ import xarray as xr
 
 from tokenflock import probing
 from tokenflock.observables import ClusterCount, EffectiveRank, MeanCosine, PairDensity
+from tokenflock.probing import Recording, Selection, Variant
 from tokenflock.probing.blocks import Norm
+from tokenflock.probing.surveying import NEAR
 from tokenflock.verbs.measure import measure
 
-OBSERVE = [MeanCosine(), PairDensity(delta=0.1), ClusterCount(delta=0.1), EffectiveRank()]
+OBSERVE = [MeanCosine(), PairDensity(delta=NEAR), ClusterCount(delta=NEAR), EffectiveRank()]
 VARIANTS = {
     "trained": [{}],
-    "one head": [{"heads": 1}],
-    "without special tokens": [{"special": False}],
-    "untrained": [{"untrained": True, "seed": seed} for seed in range(3)],
+    "one head": [{"variant": Variant(heads=1)}],
+    "without special tokens": [{"tokens": Selection(special=False)}],
+    "untrained": [{"variant": Variant(untrained=True, seed=seed)} for seed in range(3)],
 }
 
 
@@ -63,7 +65,9 @@ def passes(model: str, texts, at: list[int]) -> None:
     """Statistics of every variant, and of the trained one which near pairs are the same token."""
     for name, ways in VARIANTS.items():
         runs = [
-            probing.probe(model, texts, at[-1], layers=at, observe=OBSERVE, batch=1, **how)
+            probing.probe(
+                model, texts, at[-1], record=Recording(layers=at), observe=OBSERVE, batch=1, **how
+            )
             for how in ways
         ]
         print(f"{name}, passes {at}")
@@ -103,7 +107,7 @@ def same_tokens(run: xr.Dataset) -> None:
 
 def norms(model: str, texts, at: list[int]) -> None:
     """The layer from its matrices, with parts of the norms taken out."""
-    start = probing.probe(model, texts, at[-1], layers=[0])
+    start = probing.probe(model, texts, at[-1], record=Recording(layers=[0]))
     blocks = [block.without_biases() for block in probing.extract(probing.load(model))]
     for name, change in NORMS.items():
         changed = [

@@ -22,8 +22,10 @@ ORDER = [
     {"engines"},
     {"meanfield"},
     {"verbs"},
-    {"probing"},
+    {"probing/texts", "probing/surveying"},
     {"gpt"},
+    {"probing"},
+    {"gpt/probing"},
     {"plots"},
     {"reproduction"},
     {"pages", "papers"},
@@ -81,6 +83,15 @@ def test_imports_point_to_the_left_and_heavy_libraries_have_one_room(path):
 
 def test_every_room_has_a_place():
     assert {home(path) for path in FILES} - {"__init__", "__main__"} <= set(RANK)
+
+
+def test_no_two_public_classes_share_a_name():
+    homes: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}
 
 
 def test_the_project_names_no_device_and_flips_no_global_switch():

@@ -16,7 +16,7 @@ from tokenflock.dynamics import NGPT, Causal, PeriNorm, PostNorm, PreNorm
 from tokenflock.errors import UserError
 from tokenflock.gpt import Shape
 from tokenflock.gpt.checkpoint import fresh
-from tokenflock.gpt.gpt import Attention, Move, dropout
+from tokenflock.gpt.gpt import FusedAttention, Move, dropout
 from tokenflock.gpt.head import Head
 from tokenflock.gpt.settings import NORMS, POSITIONS, RUNGS
 from tokenflock.precision import cast, precision
@@ -107,7 +107,9 @@ def test_one_head_is_the_force_of_causal_attention():
 def test_fused_attention_is_the_sum_of_causal_forces_over_heads():
     with precision("float64"):
         d, heads, m = 8, 2, 4
-        layer = cast(Attention(Shape(vocab=5, width=d, heads=heads), jax.random.key(2)), "float64")
+        layer = cast(
+            FusedAttention(Shape(vocab=5, width=d, heads=heads), jax.random.key(2)), "float64"
+        )
         layer = jax.tree.map(lambda leaf: 30 * leaf, layer)
         x = jax.random.normal(jax.random.key(3), (1, 7, d))
         Q, K, V = (M.reshape(d, heads, m) for M in jnp.split(layer.qkv, 3, axis=1))

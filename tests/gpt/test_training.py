@@ -18,7 +18,7 @@ import tokenflock as flock
 from tokenflock import gpt
 from tokenflock.errors import UserError
 from tokenflock.gpt.checkpoint import load, named
-from tokenflock.gpt.text import BytePairs, Characters, from_json, halves, read
+from tokenflock.gpt.text import BytePairs, Characters, from_json, read, split
 from tokenflock.gpt.training import clipped, offsets
 
 SHAPE = gpt.Shape(context=16, width=16, heads=2, depth=2)
@@ -109,7 +109,7 @@ def test_a_quick_training_falls_below_what_pairs_can_tell(tmp_path):
     """
     text = read()[:200_000]
     alphabet = Characters.of(text)
-    train, valid = halves(alphabet.encode(text), 48)
+    train, valid = split(alphabet.encode(text), 48)
     counts = np.full((alphabet.size, alphabet.size), 0.1)
     np.add.at(counts, (train[:-1], train[1:]), 1)
     table = np.log(counts / counts.sum(axis=1, keepdims=True))
@@ -161,3 +161,29 @@ def test_texts_that_cannot_be_learned_from_are_refused(tmp_path, text, message):
 def test_letters_that_the_model_never_saw_are_named(whole):
     with pytest.raises(UserError, match="knows no '\u20ac'"):
         gpt.sample(whole, "\u20ac")
+
+
+def test_a_typing_mistake_in_a_preset_is_told_with_the_nearest_name():
+    with pytest.raises(UserError, match="has 'stesp'; did you mean steps"):
+        gpt.preset("cpu", stesp=10)
+    with pytest.raises(UserError, match="'zzz'; there are batch, "):
+        gpt.preset("cpu", zzz=None)
+
+
+def test_passages_are_written_whole(tmp_path, monkeypatch):
+    """A disk that is full in the middle of the writing leaves the file that was there."""
+    from tokenflock.gpt.text import save_passages
+
+    letters = Characters.of("flock")
+    save_passages(tmp_path, letters, np.array([[0, 1, 2]]))
+    before = (tmp_path / "prompts.json").read_text()
+
+    def torn(path, text, **_):
+        path.write_bytes(text[:5].encode())
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "write_text", torn)
+    with pytest.raises(OSError, match="no space"):
+        save_passages(tmp_path, letters, np.array([[3, 3, 3]]))
+    assert [path.name for path in tmp_path.iterdir()] == ["prompts.json"]
+    assert (tmp_path / "prompts.json").read_text() == before

@@ -14,6 +14,7 @@ from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh, load, save
 from tokenflock.gpt.flowing import extend
 from tokenflock.gpt.text import Characters, read
 from tokenflock.observables import MeanCosine
+from tokenflock.probing import Recording, Variant
 
 SCHEDULE = gpt.Schedule(steps=6, batch=4, every=3, chunk=3, warmup=2)
 TEXT = read()[:20_000]
@@ -44,9 +45,7 @@ def test_probe_takes_a_checkpoint_as_it_takes_any_model(folder):
     found = flock.probe(
         str(folder),
         ["The tokens move.", "They gather, and wait."],
-        attention=True,
-        sublayers=True,
-        entropy=True,
+        record=Recording(attention=True, sublayers=True, entropy=True),
     )
     assert found["x"].dims == ("prompt", "layer", "token", "coord")
     assert found["x"].shape == (2, 3, 22, 16)
@@ -64,7 +63,9 @@ def test_probed_tokens_are_those_of_the_model_and_batches_change_nothing(folder)
     x = np.asarray(model.states(found["id"].values)).transpose(1, 0, 2, 3)
     np.testing.assert_allclose(found["x"], x, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(gpt.probe(folder, batch=1)["x"], found["x"], atol=1e-5)
-    np.testing.assert_allclose(gpt.probe(folder, dtype="float64")["x"], found["x"], atol=1e-4)
+    np.testing.assert_allclose(
+        gpt.probe(folder, variant=Variant(dtype="float64"))["x"], found["x"], atol=1e-4
+    )
 
 
 def test_the_watched_numbers_are_those_of_a_probe(folder):
@@ -72,7 +73,7 @@ def test_the_watched_numbers_are_those_of_a_probe(folder):
     assert watched.step.values.tolist() == [0, 6]
     end = flock.measure(gpt.probe(folder), MeanCosine())
     np.testing.assert_allclose(watched.mean_cosine.sel(step=6), end.mean_cosine, atol=1e-4)
-    start = flock.measure(gpt.probe(folder, untrained=True), MeanCosine())
+    start = flock.measure(gpt.probe(folder, variant=Variant(untrained=True)), MeanCosine())
     np.testing.assert_allclose(watched.mean_cosine.sel(step=0), start.mean_cosine, atol=1e-4)
 
 

@@ -25,7 +25,7 @@ from tokenflock.reproduction.claim import (
     near,
 )
 from tokenflock.reproduction.item import Item, find, papers
-from tokenflock.reproduction.reproduce import Watcher, reproduce
+from tokenflock.reproduction.reproduce import Audience, reproduce
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def test_a_report_resumes_and_runs_again_only_when_it_must(tmp_path, only):
     stop.now = False
     told = []
     report = reproduce(
-        out=tmp_path, watcher=Watcher(ends=lambda outcome, remembered: told.append(remembered))
+        out=tmp_path, watcher=Audience(ends=lambda outcome, remembered: told.append(remembered))
     )
     assert count == ["quick"] and told == [True, False] and len(report.claims) == 2
     reproduce(out=tmp_path, again=True)

@@ -9,7 +9,16 @@ import pytest
 
 from tests.probing.conftest import ids, small, torch
 from tokenflock.errors import SimulationError, UserError
-from tokenflock.probing import cached, choose, load, probe, texts
+from tokenflock.probing import (
+    Recording,
+    Selection,
+    Variant,
+    cached,
+    choose,
+    load,
+    probe,
+    texts,
+)
 
 
 @pytest.fixture
@@ -40,7 +49,7 @@ def test_no_such_folder(tmp_path):
 def test_a_folder_without_weights(folder):
     (folder / "model.safetensors").unlink()
     assert "no weights" in complaint(folder, ids(5))
-    assert probe(folder, ids(5), untrained=True).sizes["layer"] == 4
+    assert probe(folder, ids(5), variant=Variant(untrained=True)).sizes["layer"] == 4
 
 
 def test_weights_that_do_not_fit_are_not_filled_in(folder):
@@ -79,7 +88,7 @@ def test_a_folder_without_a_tokenizer_needs_ids(folder):
 
 def test_too_few_tokens(folder, minilm):
     assert "too few tokens: 1" in complaint(folder, ids(1))
-    assert "too few tokens: 1" in complaint(minilm, "One", special=False)
+    assert "too few tokens: 1" in complaint(minilm, "One", tokens=Selection(special=False))
 
 
 def test_only_shared_layers_run_past_their_depth():
@@ -89,13 +98,13 @@ def test_only_shared_layers_run_past_their_depth():
 
 def test_options_that_cannot_be():
     model = small("albert")
-    assert "divisor of the width 16" in complaint(model, ids(5), heads=3)
-    assert "no plain cut" in complaint(small("llama"), ids(5), heads=1)
-    assert "layers must be from 0 to 3" in complaint(model, ids(5), layers=[7])
-    assert "length must be" in complaint(model, ids(5), length=10**6)
-    assert "dtype must be" in complaint(model, ids(5), dtype="int8")
+    assert "divisor of the width 16" in complaint(model, ids(5), variant=Variant(heads=3))
+    assert "no plain cut" in complaint(small("llama"), ids(5), variant=Variant(heads=1))
+    assert "layers must be from 0 to 3" in complaint(model, ids(5), record=Recording(layers=[7]))
+    assert "length must be" in complaint(model, ids(5), tokens=Selection(length=10**6))
+    assert "dtype must be" in complaint(model, ids(5), variant=Variant(dtype="int8"))
     assert "model must be" in complaint(17, ids(5))
-    assert "device" in complaint(model, ids(5), device="abacus")
+    assert "device" in complaint(model, ids(5), variant=Variant(device="abacus"))
 
 
 def test_an_encoder_with_a_decoder(tmp_path):
@@ -109,7 +118,7 @@ def test_an_encoder_with_a_decoder(tmp_path):
         "vocab_size": 40,
     }
     (tmp_path / "config.json").write_text(json.dumps(t5))
-    assert "two streams" in complaint(tmp_path, ids(5), untrained=True)
+    assert "two streams" in complaint(tmp_path, ids(5), variant=Variant(untrained=True))
 
 
 def test_numbers_that_overflow_are_not_returned():

@@ -10,6 +10,7 @@ from tests.probing.conftest import EXTRACTED, ids, small, torch
 from tests.probing.test_statistics import real_prompts
 from tokenflock.errors import UserError
 from tokenflock.probing import (
+    Recording,
     choose,
     extract,
     follow,
@@ -29,7 +30,7 @@ def test_a_layer_run_again_from_its_matrices(kind):
 
 def test_attention_of_the_matrices_is_that_of_the_model():
     model, (prompt,) = small("gpt2"), ids(7)
-    told = probe(model, [prompt], attention=True)
+    told = probe(model, [prompt], record=Recording(attention=True))
     block, x = extract(load(model))[0], told.x[0, 0].values
     ours = np.asarray(block.attention_by_head(block.first(x), np.full(7, 1 / 7)))
     np.testing.assert_allclose(ours, told.attention[0, 1], atol=1e-5)

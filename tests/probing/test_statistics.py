@@ -14,7 +14,17 @@ import xarray as xr
 import tokenflock as flock
 from tests.probing.conftest import CONFIGS, EXTRACTED, ids, small, torch, transformers
 from tokenflock.observables import MeanCosine, PairDensity
-from tokenflock.probing import extract, halves, load, probe, survey, texts
+from tokenflock.probing import (
+    Recording,
+    Selection,
+    Variant,
+    extract,
+    half_layers,
+    load,
+    probe,
+    survey,
+    texts,
+)
 
 SHARE = PairDensity(delta=0.1)
 
@@ -53,7 +63,7 @@ def decoder(kind):
 
 def test_the_last_layer_is_the_stream_and_after_the_final_norm_on_request(kind):
     model, (prompt,) = small(kind), ids(9)
-    plain, final = probe(model, [prompt]), probe(model, [prompt], final_norm=True)
+    plain, final = probe(model, [prompt]), probe(model, [prompt], record=Recording(final_norm=True))
     with torch.no_grad():
         told = model(input_ids=torch.tensor([prompt.ids])).last_hidden_state[0].numpy()
     np.testing.assert_allclose(final.x[0, -1], told, atol=1e-5)
@@ -62,9 +72,10 @@ def test_the_last_layer_is_the_stream_and_after_the_final_norm_on_request(kind):
 
 def test_padding_changes_no_number(kind):
     model, prompts = small(kind), ids(5, 14, 9)
-    together = probe(model, prompts, observe=survey(), entropy=True, sublayers=True, batch=3)
+    record = Recording(entropy=True, sublayers=True)
+    together = probe(model, prompts, observe=survey(), record=record, batch=3)
     for p, prompt in enumerate(prompts):
-        alone = probe(model, [prompt], observe=survey(), entropy=True, sublayers=True)
+        alone = probe(model, [prompt], observe=survey(), record=record)
         n = len(prompt.ids)
         for name in ("x", "x_attention"):
             np.testing.assert_allclose(together[name][p, :, :n], alone[name][0], atol=1e-5)
@@ -89,8 +100,8 @@ def test_the_sublayers_are_the_two_halves_of_a_layer(kind):
     """After attention alone the stream is neither the layer before nor the layer after, and half
     layers fit in order.
     """
-    result = probe(small(kind), ids(8), sublayers=True)
-    both = halves(result)
+    result = probe(small(kind), ids(8), record=Recording(sublayers=True))
+    both = half_layers(result)
     np.testing.assert_array_equal(both.layer, np.arange(7) / 2)
     np.testing.assert_array_equal(both.x.sel(layer=[0, 1, 2, 3]), result.x)
     steps = abs(both.x.diff("layer")).max(["prompt", "token", "coord"])
@@ -112,7 +123,7 @@ def test_after_attention_is_that_of_its_own_block(kind):
     attention.
     """
     model, prompts = small(kind), ids(8)
-    result = probe(model, prompts, sublayers=True)
+    result = probe(model, prompts, record=Recording(sublayers=True))
     blocks = extract(load(model))
     for layer in range(1, 4):
         block = blocks[(layer - 1) % len(blocks)]
@@ -134,7 +145,7 @@ def test_after_attention_is_the_layer_before_and_what_attention_adds(kind):
         model(input_ids=torch.tensor([prompts[0].ids]))
     for hook in hooks:
         hook.remove()
-    result = probe(model, prompts, sublayers=True)
+    result = probe(model, prompts, record=Recording(sublayers=True))
     assert len(added) == 3 and np.isnan(result.x_attention[0, 0]).all()
     for layer, part in enumerate(added, start=1):
         expected = result.x[0, layer - 1] + part.reshape(8, 16).numpy()
@@ -143,13 +154,16 @@ def test_after_attention_is_the_layer_before_and_what_attention_adds(kind):
 
 def test_after_attention_of_a_few_layers_is_theirs(kind):
     model, prompts = small(kind), ids(8)
-    few, every = (probe(model, prompts, sublayers=True, layers=one) for one in ([1, 3], None))
+    few, every = (
+        probe(model, prompts, record=Recording(sublayers=True, layers=one))
+        for one in ([1, 3], None)
+    )
     np.testing.assert_array_equal(few.x_attention, every.x_attention.sel(layer=[1, 3]))
 
 
 def test_attention_is_the_model_s_own(kind):
     model, (prompt,) = small(kind), ids(6)
-    found = probe(model, [prompt], attention=True, entropy=True)
+    found = probe(model, [prompt], record=Recording(attention=True, entropy=True))
     own = copy.deepcopy(model)
     own.set_attn_implementation("eager")
     with torch.no_grad():
@@ -187,7 +201,7 @@ def test_heads_are_a_cut_of_the_same_weights():
         transformers.AlbertConfig(**model.config.to_dict() | {"num_attention_heads": 1})
     ).eval()
     single.load_state_dict(model.state_dict())
-    result = probe(model, [prompt], heads=1)
+    result = probe(model, [prompt], variant=Variant(heads=1))
     check(result, 0, directly(single, prompt.ids))
     assert (
         abs(result.x - probe(model, [prompt]).x).max() > 1e-2
@@ -198,13 +212,14 @@ def test_heads_are_a_cut_of_the_same_weights():
 def test_special_and_first_tokens_count_or_not():
     model = small("bert")
     marked = [texts.Text("marked", tuple(range(3, 15)), special=(0, 11))]
-    result = probe(model, marked, special=False)
+    result = probe(model, marked, tokens=Selection(special=False))
     plain = probe(model, marked)
     np.testing.assert_allclose(plain.x, result.x)
     assert (result.w[0] > 0).values.tolist() == [False, *[True] * 10, False]
     inner = directly_between(plain, slice(1, 11))
     np.testing.assert_allclose(flock.measure(result, MeanCosine()).mean_cosine[0], inner, atol=1e-6)
-    assert float(probe(model, marked, first=False).w[0, 0]) == 0 and float(plain.w[0, 0]) > 0
+    later = probe(model, marked, tokens=Selection(first=False))
+    assert float(later.w[0, 0]) == 0 and float(plain.w[0, 0]) > 0
 
 
 def directly_between(result, place):
@@ -233,7 +248,13 @@ def test_a_file_written_prompt_by_prompt_holds_the_same(tmp_path):
 
 def test_layers_lengths_and_the_recipe():
     model = small("gpt2")
-    result = probe(model, ids(20), layers=[0, -1], length=8, normalise=True, dtype="float64")
+    result = probe(
+        model,
+        ids(20),
+        variant=Variant(dtype="float64"),
+        record=Recording(layers=[0, -1], normalise=True),
+        tokens=Selection(length=8),
+    )
     np.testing.assert_allclose((result.x**2).sum("coord"), 1)
     assert (
         result.layer.values.tolist() == [0, 3]
@@ -250,7 +271,9 @@ def test_layers_lengths_and_the_recipe():
 
 def test_untrained_is_fresh_and_repeatable():
     model, prompt = small("albert"), ids(8)
-    first, again, other = (probe(model, prompt, untrained=True, seed=seed).x for seed in (0, 0, 1))
+    first, again, other = (
+        probe(model, prompt, variant=Variant(untrained=True, seed=seed)).x for seed in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first, again)
     assert abs(first - other).max() > 1e-3 and abs(first - probe(model, prompt).x).max() > 1e-3
 
@@ -265,7 +288,7 @@ def test_every_plot_takes_a_prompt_of_a_model():
         trajectories,
     )
 
-    one = probe(small("bert"), ids(9, 12), attention=True).isel(prompt=0)
+    one = probe(small("bert"), ids(9, 12), record=Recording(attention=True)).isel(prompt=0)
     for draw in (overview, histogram, histogram_over_time, timeline, trajectories):
         assert draw(one).get_figure(root=True).axes
     assert attention(one.assign(attention=one.attention.mean("head")), at=3).images
@@ -326,8 +349,8 @@ def test_half_precision_gives_the_same_picture(dtype):
     """
     model, prompts = small("albert"), ids(30, 20)
     half, single = (
-        probe(copy.deepcopy(model), prompts, dtype=one, observe=[MeanCosine()])
-        for one in (dtype, "float32")
+        probe(copy.deepcopy(model), prompts, variant=Variant(dtype=kind), observe=[MeanCosine()])
+        for kind in (dtype, "float32")
     )
     assert half.x.dtype == np.float32
     np.testing.assert_allclose(half.mean_cosine, single.mean_cosine, atol=0.02)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from rich.markup import escape
@@ -16,6 +17,9 @@ from tokenflock.cli.console import console, errors, keep_compiled, saved, say
 from tokenflock.cli.values import counted, wholes
 from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, made_folder, replaceable
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Folder = Annotated[Path, Parameter(help="the folder of a checkpoint")]
 TextFile = Annotated[
@@ -34,10 +38,45 @@ Example: `tokenflock gpt train --preset cpu --text shakespeare.txt --out bard`
 
 
 def command(tokens: Sequence[str]) -> App:
+    """The four commands as one application."""
     app = App(name="gpt", help=_HELP, help_format="markdown", version_flags=())
     for verb in (train, sample, probe, ladder):
         app.command(verb)
     return app
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ShapeOptions:
+    """The shape of a model; what is None is as in the preset."""
+
+    rung: Annotated[Rung | None, Parameter(help="which rung of the ladder")] = None
+    context: Annotated[int | None, Parameter(help="tokens that the model sees")] = None
+    width: Annotated[int | None, Parameter(help="coordinates of a token")] = None
+    heads: Annotated[int | None, Parameter(help="heads of attention")] = None
+    depth: Annotated[int | None, Parameter(help="layers")] = None
+    dropout: Annotated[
+        float | None, Parameter(help="share of entries that are dropped while training")
+    ] = None
+    positions: Annotated[
+        Literal["learned", "sinusoidal", "rotary"] | None, Parameter(help="how places are told")
+    ] = None
+    norm: Annotated[
+        Literal["pre", "post", "peri", "ngpt"] | None, Parameter(help="where tokens are normalised")
+    ] = None
+    shared: Annotated[bool | None, Parameter(help="one layer, iterated", negative=())] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ScheduleOptions:
+    """How a model is trained; what is None is as in the preset."""
+
+    steps: Annotated[int | None, Parameter(help="steps of training")] = None
+    batch: Annotated[int | None, Parameter(help="windows of text per step")] = None
+    rate: Annotated[float | None, Parameter(help="peak learning rate")] = None
+    every: Annotated[int | None, Parameter(help="steps between validations and checkpoints")] = None
+    seed: Annotated[int | None, Parameter(help="of weights, batches and dropout")] = None
 
 
 def train(
@@ -47,27 +86,8 @@ def train(
     ],
     text: TextFile = None,
     preset: Preset = "cpu",
-    rung: Annotated[Rung | None, Parameter(help="which rung of the ladder")] = None,
-    steps: Annotated[int | None, Parameter(help="steps of training")] = None,
-    batch: Annotated[int | None, Parameter(help="windows of text per step")] = None,
-    context: Annotated[int | None, Parameter(help="tokens that the model sees")] = None,
-    width: Annotated[int | None, Parameter(help="coordinates of a token")] = None,
-    heads: Annotated[int | None, Parameter(help="heads of attention")] = None,
-    depth: Annotated[int | None, Parameter(help="layers")] = None,
-    dropout: Annotated[
-        float | None, Parameter(help="share of entries that are dropped while training")
-    ] = None,
-    positions: Annotated[
-        Literal["learned", "sinusoidal", "rotary"] | None, Parameter(help="how places are told")
-    ] = None,
-    norm: Annotated[
-        Literal["pre", "post", "peri", "ngpt"] | None, Parameter(help="where tokens are normalised")
-    ] = None,
-    shared: Annotated[bool | None, Parameter(help="one layer, iterated", negative=())] = None,
-    rate: Annotated[float | None, Parameter(help="peak learning rate")] = None,
-    every: Annotated[
-        int | None, Parameter(help="steps between validations and checkpoints")
-    ] = None,
+    shape: ShapeOptions = ShapeOptions(),
+    schedule: ScheduleOptions = ScheduleOptions(),
     byte_pairs: Annotated[
         int | None, Parameter(help="byte pairs: the size of the vocabulary [default: characters]")
     ] = None,
@@ -75,7 +95,6 @@ def train(
         str | None,
         Parameter(help="steps at which tokens are measured into watch.nc, e.g. 0,10,100,1000"),
     ] = None,
-    seed: Annotated[int | None, Parameter(help="of weights, batches and dropout")] = None,
 ) -> None:
     """Train a model on a text; run the same command again to go on after an interruption.
 
@@ -86,23 +105,16 @@ def train(
     Example: `tokenflock gpt train --preset quick --shared --norm post --watch 0,100,300 --out
     shared`
     """
-    given = {
-        key: value
-        for key, value in locals().items()
-        if key not in ("out", "text", "preset", "byte_pairs", "watch")
-    }
     made_folder(out)
     marks = [] if watch is None else wholes(watch, "--watch")
     keep_compiled()
     from tokenflock import gpt
     from tokenflock.gpt.text import read
 
-    shape, schedule = gpt.preset(preset, **given)
+    settings = gpt.preset(preset, **asdict(shape), **asdict(schedule))
     stopping.goes_on(f"the same command goes on from the last checkpoint in {out}")
-    with _told(schedule.steps) as tell:
-        last = gpt.train(
-            out, read(text), shape, schedule, byte_pairs=byte_pairs, tell=tell, watch=marks
-        )
+    with _told(settings[1].steps) as tell:
+        last = gpt.train(out, read(text), *settings, byte_pairs=byte_pairs, tell=tell, watch=marks)
     console.print(f"val loss {last.history[-1][2]:.4f} after {last.step} steps", soft_wrap=True)
     say(f"saved {out}; read what it writes with: tokenflock gpt sample {out}")
 
@@ -161,21 +173,22 @@ def probe(
         raise UserError("give one of --text and --string")
     replaced = out is not None and replaceable(out, NETCDF)
     keep_compiled()
-    import tokenflock as flock
     from tokenflock import gpt, probing
+    from tokenflock.verbs.save_load import save
 
     if flow:
-        _flow(gpt, folder)
-    options = {
-        "untrained": untrained,
-        "seed": seed,
-        "attention": attention,
-        "observe": probing.survey(),
-    }
-    found = gpt.probe(folder, string if string is not None else text, depth, **options)
-    _tell_layers(found)
+        _flow(folder)
+    result = gpt.probe(
+        folder,
+        string if string is not None else text,
+        depth,
+        variant=probing.Variant(untrained=untrained, seed=seed),
+        record=probing.Recording(attention=attention),
+        observe=probing.survey(),
+    )
+    _tell_layers(result)
     if out is not None:
-        flock.save(found, out)
+        save(result, out)
         saved(out, replaced)
 
 
@@ -245,11 +258,11 @@ def _time(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _tell_layers(found: Any) -> None:
-    say(f", {counted(found.sizes['prompt'], 'prompt')}", title=found.attrs["title"])
+def _tell_layers(result: xr.Dataset) -> None:
+    say(f", {counted(result.sizes['prompt'], 'prompt')}", title=result.attrs["title"])
     console.print("layer  mean cosine  clusters  effective rank  energy (beta 4)")
-    for layer in found.layer.values:
-        here = found.sel(layer=layer).mean("prompt")
+    for layer in result.layer.values:
+        here = result.sel(layer=layer).mean("prompt")
         energy = float(here.energies.sel(beta=4.0))
         console.print(
             f"{int(layer):>5}  {float(here.mean_cosine):>11.4f}  {float(here.cluster_count):>8.2f} "
@@ -257,18 +270,19 @@ def _tell_layers(found: Any) -> None:
         )
 
 
-def _flow(gpt: Any, folder: Path) -> None:
+def _flow(folder: Path) -> None:
     import numpy as np
 
+    from tokenflock import gpt
     from tokenflock.probing.texts import beside
 
-    passages = [one.ids for one in beside(folder) or []]
+    passages = [passage.ids for passage in beside(folder) or []]
     if not passages:
         raise UserError(f"{folder} has no prompts.json; train it again, or leave --flow out")
-    found = gpt.refine(gpt.load(folder).model, np.asarray(passages, np.int32))
+    refined = gpt.refine(gpt.load(folder).model, np.asarray(passages, np.int32))
     console.print("step h  depth  distance to the finest  change of predictions   loss")
-    for k in range(found.sizes["factor"]):
-        row = found.isel(factor=k)
+    for k in range(refined.sizes["factor"]):
+        row = refined.isel(factor=k)
         console.print(
             f"{float(row.h):>6.3f}  {int(row.depth):>5}  {float(row.distance):>22.4f} "
             f" {float(row.divergence):>21.4f}  {float(row.loss):>5.3f}"

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from tokenflock.cli.console import keep_compiled, progress, saved, say
-from tokenflock.cli.values import counted, wholes
+from tokenflock.cli.values import counted
 from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, replaceable
 
-Model = Annotated[
+if TYPE_CHECKING:  # imported when it runs, so that --help is fast
+    import xarray as xr
+
+    from tokenflock.probing.model import Model
+    from tokenflock.probing.options import Recording, Selection, Variant
+    from tokenflock.probing.texts import Text
+
+ModelName = Annotated[
     str | None, Parameter(help="the folder of a model, or its name on the Hugging Face hub")
 ]
 _MINIMUM = {"file": 32, "built-in": 300, "wikitext": 300}
 
 
-def command(tokens: Sequence[str]) -> Callable[..., None]:
-    return probe
+@Parameter(name="*")
+@dataclass(frozen=True)
+class TextOptions:
+    """Which texts a model reads."""
 
-
-def probe(
-    model: Model = None,
-    /,
-    *,
-    compare: Annotated[
-        tuple[str, str] | None,
-        Parameter(help="two models side by side, in one report", negative=()),
-    ] = None,
     text: Annotated[
         str | None,
         Parameter(
@@ -41,53 +42,109 @@ def probe(
             ),
             allow_leading_hyphen=True,
         ),
-    ] = None,
-    string: Annotated[str | None, Parameter(help="a text itself")] = None,
+    ] = None
+    string: Annotated[str | None, Parameter(help="a text itself")] = None
     dataset: Annotated[
         Literal["wikitext"] | None, Parameter(help="WikiText-103, from the hub or its cache")
-    ] = None,
-    prompts: Annotated[int, Parameter(help="how many texts to take, drawn with the seed")] = 8,
+    ] = None
+    prompts: Annotated[int, Parameter(help="how many texts to take, drawn with the seed")] = 8
     minimum: Annotated[
         int | None,
         Parameter(help="texts of more tokens only [default: 32; 300 for built-in and wikitext]"),
-    ] = None,
+    ] = None
     length: Annotated[
         int | None, Parameter(help="tokens a text is cut to [default: 512 or what the model takes]")
-    ] = None,
+    ] = None
+    special: Annotated[bool, Parameter(help="let special tokens count")] = True
+    first: Annotated[bool, Parameter(help="let the first token count")] = True
+    seed: Annotated[int, Parameter(help="of the choice of texts and of fresh weights")] = 0
+
+    def selection(self) -> Selection:
+        """Which tokens count."""
+        from tokenflock.probing import Selection
+
+        return Selection(self.special, self.first, self.length)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which variant of a model runs, and beside what."""
+
     depth: Annotated[
         int | None, Parameter(help="passes of the layer of a weight-shared model (ALBERT)")
-    ] = None,
-    heads: Annotated[int | None, Parameter(help="cut the same weights into so many heads")] = None,
+    ] = None
+    heads: Annotated[int | None, Parameter(help="cut the same weights into so many heads")] = None
     untrained: Annotated[
         bool, Parameter(help="the same model with fresh weights beside it", negative=())
-    ] = False,
+    ] = False
     follow: Annotated[
         bool,
         Parameter(help="the idealised dynamics with the model's matrices beside it", negative=()),
-    ] = False,
-    layers: Annotated[
-        str | None, Parameter(help="layers to keep, e.g. 0,6,12 [default: all]")
-    ] = None,
-    normalise: Annotated[
-        bool, Parameter(help="divide tokens by their length", negative=())
-    ] = False,
-    special: Annotated[bool, Parameter(help="let special tokens count")] = True,
-    first: Annotated[bool, Parameter(help="let the first token count")] = True,
-    attention: Annotated[bool, Parameter(help="keep attention matrices", negative=())] = False,
-    sublayers: Annotated[
-        bool, Parameter(help="keep the stream after attention too", negative=())
-    ] = False,
-    states: Annotated[
-        bool, Parameter(help="write the tokens themselves, not only what is measured")
-    ] = True,
-    batch: Annotated[int, Parameter(help="prompts run at once")] = 1,
+    ] = False
+    batch: Annotated[int, Parameter(help="prompts run at once")] = 1
     dtype: Annotated[
         str | None, Parameter(help="float32, float64, bfloat16 or float16 [default: float32]")
-    ] = None,
+    ] = None
     device: Annotated[
         str | None, Parameter(help="where torch runs [default: a GPU if there is one]")
+    ] = None
+
+    def variant(self) -> Variant:
+        """The trained model."""
+        from tokenflock.probing import Variant
+
+        return Variant(self.depth, self.heads, dtype=self.dtype, device=self.device)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RecordOptions:
+    """What is kept of a model."""
+
+    layers: Annotated[str | None, Parameter(help="layers to keep, e.g. 0,6,12 [default: all]")] = (
+        None
+    )
+    normalise: Annotated[bool, Parameter(help="divide tokens by their length", negative=())] = False
+    attention: Annotated[bool, Parameter(help="keep attention matrices", negative=())] = False
+    sublayers: Annotated[
+        bool, Parameter(help="keep the stream after attention too", negative=())
+    ] = False
+    states: Annotated[
+        bool, Parameter(help="write the tokens themselves, not only what is measured")
+    ] = True
+
+    def recording(self, entropy: bool, states: bool) -> Recording:
+        """The same for `tokenflock.probe`."""
+        from tokenflock.probing import Recording
+
+        given = self.layers
+        return Recording(
+            None if given is None else wholes(given, "--layers"),
+            self.normalise,
+            self.attention,
+            entropy,
+            self.sublayers,
+            states=self.states and states,
+        )
+
+
+def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command, whatever follows it."""
+    return probe
+
+
+def probe(
+    model: ModelName = None,
+    /,
+    *,
+    compare: Annotated[
+        tuple[str, str] | None,
+        Parameter(help="two models side by side, in one report", negative=()),
     ] = None,
-    seed: Annotated[int, Parameter(help="of the choice of texts and of fresh weights")] = 0,
+    texts: TextOptions = TextOptions(),
+    how: ModelOptions = ModelOptions(),
+    keep: RecordOptions = RecordOptions(),
     out: Annotated[
         Path | None,
         Parameter(help="a netCDF file for tokens and measurements, written prompt by prompt"),
@@ -118,46 +175,25 @@ def probe(
     keep_compiled()
     from tokenflock import probing
 
-    shared = {
-        "layers": None if layers is None else wholes(layers, "--layers"),
-        "normalise": normalise,
-        "special": special,
-        "first": first,
-        "length": length,
-        "attention": attention,
-        "sublayers": sublayers,
-        "batch": batch,
-        "dtype": dtype,
-        "device": device,
-        "heads": heads,
-        "entropy": report is not None,
-        "observe": probing.survey(),
-    }
+    variant, selection = how.variant(), texts.selection()
+    record = keep.recording(entropy=report is not None, states=out is not None)
     results, chosen = [], []
     for k, name in enumerate(names):
-        chosen.append(_texts(probing, name, text, string, dataset, prompts, minimum, seed, length))
+        source = _source(name, texts)
+        loaded = probing.load(name, variant)
+        chosen.append(_chosen(loaded, *source, texts))
         place = places[k] if places else None
-        results.append(
-            _probed(probing, name, chosen[-1], depth, states and out is not None, place, shared)
-        )
+        results.append(_probed(loaded, name, chosen[-1], record, selection, how.batch, place))
         if place is not None:
             saved(place, there[place])
-    if untrained:
-        results.append(
-            _probed(
-                probing,
-                names[0],
-                chosen[0],
-                depth,
-                False,
-                None,
-                shared | {"untrained": True, "seed": seed},
-            )
-        )
-    for one in results:
-        _tell(one)
+    if how.untrained:
+        control = probing.load(names[0], replace(variant, untrained=True, seed=texts.seed))
+        bare = replace(record, states=False)
+        results.append(_probed(control, names[0], chosen[0], bare, selection, how.batch, None))
+    for result in results:
+        _tell(result)
     if report is not None:
-        beside = _beside(probing, names[0], chosen[0], depth, length) if follow else ()
+        beside = _beside(names[0], chosen[0], how.depth, texts.length) if how.follow else ()
         from tokenflock.pages import probe as probe_report
 
         probe_report.write(results, report, *beside)
@@ -165,61 +201,69 @@ def probe(
 
 
 def _models(model: str | None, compare: tuple[str, str] | None) -> list[str]:
-    if (model is None) == (compare is None):
-        raise UserError("name one model (tokenflock probe ./bert), or two with --compare A B")
-    return [model] if model is not None else list(compare)
+    if model is not None and compare is None:
+        return [model]
+    if model is None and compare is not None:
+        return list(compare)
+    raise UserError("name one model (tokenflock probe ./bert), or two with --compare A B")
 
 
-def _texts(
-    probing,
-    model: str,
-    text,
-    string,
-    dataset,
-    prompts: int,
-    minimum: int | None,
-    seed: int,
-    length: int | None,
-) -> list[Any]:
-    """The texts to run on: the source that was named, else what lies beside the model, else
-    Python's manual.
+def _source(model: str, options: TextOptions) -> tuple[list[Text], str]:
+    """The texts of the source that was named, else what lies beside the model, else Python's
+    manual; and the kind of the source.
     """
-    if sum(one is not None for one in (text, string, dataset)) > 1:
+    from tokenflock.probing import texts
+
+    named = (options.text, options.string, options.dataset)
+    if sum(source is not None for source in named) > 1:
         raise UserError("give one of --text, --string and --dataset")
-    source = probing.texts
-    if string is not None:
-        return [source.Text(string)]
-    found, kind = _source(source, model, text, dataset)
-    loaded = probing.load(model)
-    limit = min(length or 512, loaded.room)
-    return probing.choose(
-        loaded, found, prompts, _MINIMUM[kind] if minimum is None else minimum, seed, limit
-    )
-
-
-def _source(source, model: str, text: str | None, dataset: str | None) -> tuple[list[Any], str]:
-    if dataset is not None:
-        return source.wikitext(), "wikitext"
-    if text is not None:
-        return (source.from_stdin() if text == "-" else source.from_file(text)), "file"
-    lying = source.beside(model) if Path(model).is_dir() else None
+    if options.string is not None:
+        return [texts.Text(options.string)], "string"
+    if options.dataset is not None:
+        return texts.wikitext(), "wikitext"
+    if options.text is not None:
+        content = texts.from_stdin() if options.text == "-" else texts.from_file(options.text)
+        return content, "file"
+    lying = texts.beside(model) if Path(model).is_dir() else None
     if lying is not None:
         return lying, "file"
     say("no text was named: taking the manual of Python")
-    return source.built_in(), "built-in"
+    return texts.built_in(), "built-in"
+
+
+def _chosen(loaded: Model, texts: list[Text], kind: str, options: TextOptions) -> list[Text]:
+    """The texts to run on, drawn by length and seed; a text itself is never left out."""
+    from tokenflock import probing
+
+    if kind == "string":
+        return texts
+    minimum = _MINIMUM[kind] if options.minimum is None else options.minimum
+    limit = min(options.length or 512, loaded.facts.room)
+    return probing.choose(loaded, texts, options.prompts, minimum, options.seed, limit)
 
 
 def _probed(
-    probing,
+    loaded: Model,
     name: str,
-    texts: list[Any],
-    depth: int | None,
-    states: bool,
+    texts: list[Text],
+    record: Recording,
+    selection: Selection,
+    batch: int,
     out: Path | None,
-    shared: dict[str, Any],
-):
+) -> xr.Dataset:
+    from tokenflock import probing
+
     with progress(f"probing {name}") as told:
-        return probing.probe(name, texts, depth, states=states, out=out, progress=told, **shared)
+        return probing.probe(
+            loaded,
+            texts,
+            record=record,
+            tokens=selection,
+            observe=probing.survey(),
+            batch=batch,
+            out=out,
+            progress=told,
+        )
 
 
 def _place(out: Path, k: int) -> Path:
@@ -228,16 +272,17 @@ def _place(out: Path, k: int) -> Path:
 
 
 def _beside(
-    probing, name: str, texts: list[Any], depth: int | None, length: int | None
-) -> tuple[Any, Any]:
+    name: str, texts: list[Text], depth: int | None, length: int | None
+) -> tuple[xr.Dataset, xr.Dataset]:
     """The idealised runs, and the matrices that they are made of."""
+    from tokenflock import probing
+
     with progress("following the idealised model") as told:
-        return probing.follow(
-            name, texts, depth, length=length, progress=told
-        ), probing.particle_system(name)
+        followed = probing.follow(name, texts, depth, length=length, progress=told)
+    return followed, probing.particle_system(name)
 
 
-def _tell(result) -> None:
+def _tell(result: xr.Dataset) -> None:
     """What happened, in a line or two."""
     first, last = result.isel(layer=0), result.isel(layer=-1)
     ends = {

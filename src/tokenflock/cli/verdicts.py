@@ -14,13 +14,13 @@ from tokenflock.pages.paper import claims_in_words, counted, interval, measured
 from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
 from tokenflock.reproduction.item import Item
 from tokenflock.reproduction.outcome import Outcome, Report
-from tokenflock.reproduction.reproduce import Watcher
+from tokenflock.reproduction.reproduce import Audience
 
 _LOOK = {HOLDS: "green", FAILS: "bold red", NOT_RUN: "yellow"}
 
 
 @contextmanager
-def watching(items: Sequence[Item]) -> Iterator[Watcher]:
+def watching(items: Sequence[Item]) -> Iterator[Audience]:
     """A bar over all items with the time left, one within the item, a line for each that ends."""
     columns = (
         TextColumn("{task.description}"),
@@ -47,7 +47,7 @@ def watching(items: Sequence[Item]) -> Iterator[Watcher]:
             bar.update(whole, completed=len(ended), count=f"{len(ended)}/{len(items)}")
             _line(outcome, remembered)
 
-        yield Watcher(begins, goes, ends)
+        yield Audience(begins, goes, ends)
 
 
 def tell(report: Report, every: bool = False) -> None:

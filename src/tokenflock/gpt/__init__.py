@@ -22,7 +22,7 @@ _HOMES = {
     "validate": "training",
     "sample": "sampling",
     "load": "checkpoint",
-    "probe": "watching",
+    "probe": "probing",
     "Watcher": "watching",
     "refine": "flowing",
 }

@@ -10,7 +10,7 @@ from tokenflock.gpt.watching import Watcher as Watcher
 from tokenflock.gpt.ladder import build as build
 from tokenflock.gpt.checkpoint import load as load
 from tokenflock.gpt.settings import preset as preset
-from tokenflock.gpt.watching import probe as probe
+from tokenflock.gpt.probing import probe as probe
 from tokenflock.gpt.flowing import refine as refine
 from tokenflock.gpt.sampling import sample as sample
 from tokenflock.gpt.training import train as train

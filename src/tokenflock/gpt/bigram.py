@@ -23,4 +23,5 @@ class Bigram(LanguageModel):
         return embed(self.table, tokens)  # (batch, time) -> (batch, time, vocab)
 
     def states(self, tokens: Array) -> Array:
+        """The stream of tokens, (1, batch, time, vocab)."""
         return embed(self.table, tokens)[None]  # (1, batch, time, vocab): nothing moves

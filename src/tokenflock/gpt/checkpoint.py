@@ -1,4 +1,4 @@
-"""A model on disk: a folder with config.json and checkpoint.safetensors, each written whole or not
+"""A model on disk: a folder with config.json and model.safetensors, each written whole or not
 at all.
 """
 
@@ -38,6 +38,7 @@ class Config:
     digest: str = ""  # sha256 of the text
 
     def as_json(self) -> dict[str, Any]:
+        """What config.json holds."""
         return {
             "model_type": KIND,
             "shape": asdict(self.shape),
@@ -47,12 +48,13 @@ class Config:
         }
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Config:
+    def from_json(cls, described: dict[str, Any]) -> Config:
+        """The same from what config.json holds."""
         return cls(
-            Shape(**found["shape"]),
-            Schedule(**found["schedule"]),
-            from_json(found["alphabet"]),
-            found["text_sha256"],
+            Shape(**described["shape"]),
+            Schedule(**described["schedule"]),
+            from_json(described["alphabet"]),
+            described["text_sha256"],
         )
 
 
@@ -131,7 +133,7 @@ def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
         raise UserError(
             f"the checkpoint in {folder} cannot be read ({error}); train again with another --out"
         ) from None
-    history = tuple(tuple(one) for one in json.loads(metadata["history"]))
+    history = tuple(tuple(row) for row in json.loads(metadata["history"]))
     return Checkpoint(config, model, int(metadata["step"]), state, history)
 
 
@@ -142,8 +144,8 @@ def fresh(shape: Shape, seed: int = 0) -> LanguageModel:
 
 def named(tree: Any, prefix: str) -> dict[str, np.ndarray]:
     """The arrays of a tree by their path, e.g. `model.blocks.0.attention.qkv`."""
-    found = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, eqx.is_array))[0]
-    return {prefix + _path(path): np.asarray(leaf) for path, leaf in found}
+    leaves = jax.tree_util.tree_flatten_with_path(eqx.filter(tree, eqx.is_array))[0]
+    return {prefix + _path(path): np.asarray(leaf) for path, leaf in leaves}
 
 
 def filled(tree: Any, tensors: Mapping[str, np.ndarray], prefix: str) -> Any:
@@ -152,10 +154,10 @@ def filled(tree: Any, tensors: Mapping[str, np.ndarray], prefix: str) -> Any:
     def leaf(path, value):
         if not eqx.is_array(value):
             return value
-        found = tensors[prefix + _path(path)]
-        if found.shape != value.shape:
-            raise KeyError(f"{prefix}{_path(path)} has shape {found.shape}, wanted {value.shape}")
-        return jax.numpy.asarray(found, value.dtype)
+        tensor = tensors[prefix + _path(path)]
+        if tensor.shape != value.shape:
+            raise KeyError(f"{prefix}{_path(path)} has shape {tensor.shape}, wanted {value.shape}")
+        return jax.numpy.asarray(tensor, value.dtype)
 
     return jax.tree_util.tree_map_with_path(leaf, tree)
 

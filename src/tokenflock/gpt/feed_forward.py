@@ -30,7 +30,8 @@ class Thinking(LanguageModel):
         self.token = fresh(keys[0], shape.vocab, d, scale=1.0)
         self.place = fresh(keys[1], shape.context, d, scale=1.0)
         self.heads = tuple(
-            Head(d, d // shape.heads, one) for one in jax.random.split(keys[2], shape.heads)
+            Head(d, d // shape.heads, head_key)
+            for head_key in jax.random.split(keys[2], shape.heads)
         )
         self.mix, self.readout = even(keys[3], d, d), even(keys[4], d, shape.vocab)
         self.up, self.down = even(keys[5], d, 4 * d), even(keys[6], 4 * d, d)
@@ -39,6 +40,7 @@ class Thinking(LanguageModel):
         return self.states(tokens)[-1] @ self.readout  # (batch, time, vocab)
 
     def states(self, tokens: Array) -> Array:
+        """The stream of tokens, (layer, batch, time, width)."""
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
         y = (
             jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix

@@ -5,7 +5,7 @@ Halve the step, double the depth, and compare.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -17,6 +17,8 @@ from tokenflock.errors import UserError, require
 from tokenflock.gpt.gpt import GPT
 from tokenflock.gpt.language import cross_entropy
 from tokenflock.shapes import Array
+
+Setting = Callable[[int], tuple[int, float]]  # depth and step for a factor
 
 
 def refine(model: GPT, ids: np.ndarray, factors: Sequence[int] = (1, 2, 4, 8)) -> xr.Dataset:
@@ -46,14 +48,14 @@ def extend(model: GPT, ids: np.ndarray, factors: Sequence[int] = (1, 2, 4)) -> x
     )
 
 
-def _compared(model: GPT, ids: np.ndarray, factors: Sequence[int], setting) -> xr.Dataset:
+def _compared(model: GPT, ids: np.ndarray, factors: Sequence[int], setting: Setting) -> xr.Dataset:
     if not (isinstance(model, GPT) and model.shape.shared):
         raise UserError(
             "the layers of this model have weights of their own, so they are no flow; train one"
             " with --shared"
         )
     factors = sorted(set(factors))
-    require(factors and factors[0] >= 1, "factors", "1 or more", factors)
+    require(len(factors) > 0 and factors[0] >= 1, "factors", "1 or more", factors)
     settings = {k: setting(k) for k in factors}
     last = {k: _last(model, jnp.asarray(ids), *map(jnp.asarray, settings[k])) for k in factors}
     logs = {k: jax.nn.log_softmax(model.read(x)) for k, x in last.items()}

@@ -5,6 +5,7 @@ shared layer or many.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 
 import equinox as eqx
 import jax
@@ -16,6 +17,9 @@ from tokenflock.gpt.positions import rotated, sinusoidal
 from tokenflock.gpt.settings import Shape
 from tokenflock.shapes import Array
 from tokenflock.spaces.sphere import normalise
+
+Part = Callable[[Array, Array | None], Array]  # attention or perceptron: what it reads, and a key
+Step = float | Array
 
 
 def dropout(x: Array, rate: float, key: Array | None) -> Array:
@@ -33,7 +37,7 @@ def spread(key: Array | None, count: int) -> list[Array | None]:
     return [None] * count if key is None else list(jax.random.split(key, count))
 
 
-class Attention(eqx.Module):
+class FusedAttention(eqx.Module):
     """Causal attention of all heads at once: one product gives queries, keys and values.
 
         y_t = sum_h ( sum_{s <= t} A^h_ts v^h_s ) mix_h,
@@ -51,9 +55,9 @@ class Attention(eqx.Module):
     rate: float = eqx.field(static=True)
 
     def __init__(self, shape: Shape, key: Array):
-        one, two = jax.random.split(key)
+        key_qkv, key_mix = jax.random.split(key)
         d, small = shape.width, 0.02 / math.sqrt(2 * shape.depth)
-        self.qkv, self.mix = fresh(one, d, 3 * d), fresh(two, d, d, scale=small)
+        self.qkv, self.mix = fresh(key_qkv, d, 3 * d), fresh(key_mix, d, d, scale=small)
         self.heads, self.rotary, self.rate = shape.heads, shape.positions == "rotary", shape.dropout
         self.beta = (
             jnp.full(shape.heads, math.sqrt(d / shape.heads)) if shape.norm == "ngpt" else None
@@ -61,11 +65,11 @@ class Attention(eqx.Module):
 
     def __call__(self, x: Array, key: Array | None = None) -> Array:
         batch, time, d = x.shape
-        one, two = spread(key, 2)
+        key_rows, key_out = spread(key, 2)
         A, v = self.matrix(x)
-        y = dropout(A, self.rate, one) @ v  # (batch, heads, time, m)
+        y = dropout(A, self.rate, key_rows) @ v  # (batch, heads, time, m)
         y = y.swapaxes(1, 2).reshape(batch, time, d)  # heads side by side
-        return dropout(linear(y, self.mix), self.rate, two)
+        return dropout(linear(y, self.mix), self.rate, key_out)
 
     def matrix(self, x: Array) -> tuple[Array, Array]:
         """Attention matrices (batch, heads, time, time) and values (batch, heads, time, m)."""
@@ -90,11 +94,11 @@ class Perceptron(eqx.Module):
     rate: float = eqx.field(static=True)
 
     def __init__(self, shape: Shape, key: Array):
-        one, two = jax.random.split(key)
+        key_up, key_down = jax.random.split(key)
         d, small = shape.width, 0.02 / math.sqrt(2 * shape.depth)
         self.up, self.down, self.rate = (
-            fresh(one, d, 4 * d),
-            fresh(two, 4 * d, d, scale=small),
+            fresh(key_up, d, 4 * d),
+            fresh(key_down, 4 * d, d, scale=small),
             shape.dropout,
         )
 
@@ -126,7 +130,7 @@ class Move(eqx.Module):
         )
         self.gains = jnp.outer(jnp.asarray(first), jnp.ones(shape.width))
 
-    def __call__(self, part, x: Array, h: float, key: Array | None) -> Array:
+    def __call__(self, part: Part, x: Array, h: Step, key: Array | None) -> Array:
         return self.moved(x, part(self.read(x), key), h)
 
     def read(self, x: Array) -> Array:
@@ -135,7 +139,7 @@ class Move(eqx.Module):
             return layer_norm(x, self.gains[0])
         return math.sqrt(x.shape[-1]) * x if self.scheme == "ngpt" else x
 
-    def moved(self, x: Array, y: Array, h: float) -> Array:
+    def moved(self, x: Array, y: Array, h: Step) -> Array:
         """Tokens after the part said y."""
         if self.scheme == "pre":
             return x + h * y
@@ -146,24 +150,27 @@ class Move(eqx.Module):
         return normalise(x + h * self.gains[0] * normalise(y))
 
 
-class Block(eqx.Module):
+class GPTBlock(eqx.Module):
     """One layer: attention, then the perceptron, each a step of length h (Lie-Trotter splitting of
     the flow).
     """
 
-    attention: Attention
+    attention: FusedAttention
     perceptron: Perceptron
     moves: tuple[Move, Move]
 
     def __init__(self, shape: Shape, key: Array):
-        one, two = jax.random.split(key)
-        self.attention, self.perceptron = Attention(shape, one), Perceptron(shape, two)
+        key_attention, key_perceptron = jax.random.split(key)
+        self.attention, self.perceptron = (
+            FusedAttention(shape, key_attention),
+            Perceptron(shape, key_perceptron),
+        )
         self.moves = Move(shape), Move(shape)
 
-    def __call__(self, x: Array, h: float = 1.0, key: Array | None = None) -> Array:
-        one, two = spread(key, 2)
-        x = self.moves[0](self.attention, x, h, one)
-        return self.moves[1](self.perceptron, x, h, two)  # (batch, time, width)
+    def __call__(self, x: Array, h: Step = 1.0, key: Array | None = None) -> Array:
+        key_attention, key_perceptron = spread(key, 2)
+        x = self.moves[0](self.attention, x, h, key_attention)
+        return self.moves[1](self.perceptron, x, h, key_perceptron)  # (batch, time, width)
 
 
 class GPT(LanguageModel):
@@ -176,7 +183,7 @@ class GPT(LanguageModel):
 
     token: Array  # (vocab, width)
     place: Array | None  # (context, width), learned positions only
-    blocks: tuple[Block, ...]
+    blocks: tuple[GPTBlock, ...]
     gain: Array  # (width,)
     shape: Shape = eqx.field(static=True)
 
@@ -187,8 +194,8 @@ class GPT(LanguageModel):
             fresh(keys[1], shape.context, shape.width) if shape.positions == "learned" else None
         )
         self.blocks = tuple(
-            Block(shape, one)
-            for one in jax.random.split(keys[2], 1 if shape.shared else shape.depth)
+            GPTBlock(shape, key_block)
+            for key_block in jax.random.split(keys[2], 1 if shape.shared else shape.depth)
         )
         self.gain, self.shape = jnp.ones(shape.width), shape
 
@@ -202,9 +209,10 @@ class GPT(LanguageModel):
         return linear(layer_norm(x, self.gain), self.token.T)
 
     def states(self, tokens: Array, depth: int | None = None, h: float = 1.0) -> Array:
+        """The stream of tokens; of another depth or step where one layer is shared."""
         return jnp.stack(list(self.path(tokens, None, depth, h)))  # (depth + 1, batch, time, width)
 
-    def path(self, tokens: Array, key: Array | None, depth: int | None, h: float):
+    def path(self, tokens: Array, key: Array | None, depth: int | None, h: Step) -> Iterator[Array]:
         """The tokens (batch, time, width) before the first layer and after each one."""
         depth = self.shape.depth if depth is None else depth
         keys = spread(key, depth + 1)
@@ -217,7 +225,7 @@ class GPT(LanguageModel):
     def start(self, tokens: Array, key: Array | None = None) -> Array:
         """Tokens with their places, (batch, time, width), as they go into the first layer."""
         x = embed(self.token, tokens)
-        if self.shape.positions == "learned":
+        if self.place is not None:
             x = x + self.place[: tokens.shape[1]]
         elif self.shape.positions == "sinusoidal":
             x = x + 0.02 * sinusoidal(

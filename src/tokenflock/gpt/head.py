@@ -25,7 +25,7 @@ class Head(eqx.Module):
     V: Array  # (width, m)
 
     def __init__(self, width: int, m: int, key: Array):
-        self.Q, self.K, self.V = (even(one, width, m) for one in jax.random.split(key, 3))
+        self.Q, self.K, self.V = (even(part, width, m) for part in jax.random.split(key, 3))
 
     def __call__(self, x: Array) -> Array:
         q, k, v = x @ self.Q, x @ self.K, x @ self.V  # (batch, time, m) each
@@ -57,5 +57,6 @@ class OneHead(LanguageModel):
         return self.states(tokens)[-1] @ self.readout  # (batch, time, vocab)
 
     def states(self, tokens: Array) -> Array:
+        """The stream of tokens, (layer, batch, time, width)."""
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
         return jnp.stack([x, self.head(x)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tokenflock.gpt.bigram import Bigram
 from tokenflock.gpt.feed_forward import Thinking
 from tokenflock.gpt.gpt import GPT
@@ -12,7 +14,9 @@ from tokenflock.gpt.residual import Residual
 from tokenflock.gpt.settings import RUNGS, Shape
 from tokenflock.shapes import Array
 
-LADDER = dict(zip(RUNGS, (Bigram, OneHead, ManyHeads, Thinking, Residual, GPT), strict=True))
+LADDER: dict[str, Callable[[Shape, Array], LanguageModel]] = dict(
+    zip(RUNGS, (Bigram, OneHead, ManyHeads, Thinking, Residual, GPT), strict=True)
+)
 
 
 def build(shape: Shape, key: Array) -> LanguageModel:

@@ -30,7 +30,7 @@ class ManyHeads(LanguageModel):
         self.place = fresh(keys[1], shape.context, shape.width, scale=1.0)
         m = shape.width // shape.heads
         self.heads = tuple(
-            Head(shape.width, m, one) for one in jax.random.split(keys[2], shape.heads)
+            Head(shape.width, m, head_key) for head_key in jax.random.split(keys[2], shape.heads)
         )
         self.mix = even(keys[3], shape.width, shape.width)
         self.readout = even(keys[4], shape.width, shape.vocab)
@@ -39,6 +39,7 @@ class ManyHeads(LanguageModel):
         return self.states(tokens)[-1] @ self.readout  # (batch, time, vocab)
 
     def states(self, tokens: Array) -> Array:
+        """The stream of tokens, (layer, batch, time, width)."""
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
         y = (
             jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
 from tokenflock.shapes import Array
 
@@ -17,7 +18,7 @@ def angles(time: int, pairs: int) -> np.ndarray:
     return np.arange(time)[:, None] * LONGEST ** (-np.arange(pairs) / pairs)
 
 
-def sinusoidal(time: int, width: int, dtype=jnp.float32) -> Array:
+def sinusoidal(time: int, width: int, dtype: DTypeLike = jnp.float32) -> Array:
     """Sines and cosines of the angles, (time, width). Source: arXiv 1706.03762."""
     a = angles(time, (width + 1) // 2)
     return jnp.asarray(np.concatenate([np.sin(a), np.cos(a)], axis=1)[:, :width], dtype)

@@ -13,7 +13,7 @@ from tokenflock.gpt.settings import Shape
 from tokenflock.shapes import Array
 
 
-class Layer(eqx.Module):
+class ResidualLayer(eqx.Module):
     """A residual layer, pre-norm: attention and perceptron move a token; they do not replace it.
 
     x <- x + heads(norm x) mix,   x <- x + gelu(norm(x) up) down
@@ -29,7 +29,8 @@ class Layer(eqx.Module):
         keys, d = jax.random.split(key, 4), shape.width
         small = 0.02 / (2 * shape.depth) ** 0.5  # what a residual adds up over the layers
         self.heads = tuple(
-            Head(d, d // shape.heads, one) for one in jax.random.split(keys[0], shape.heads)
+            Head(d, d // shape.heads, head_key)
+            for head_key in jax.random.split(keys[0], shape.heads)
         )
         self.mix, self.down = (
             fresh(keys[1], d, d, scale=small),
@@ -50,7 +51,7 @@ class Residual(LanguageModel):
 
     token: Array  # (vocab, width)
     place: Array  # (context, width)
-    layers: tuple[Layer, ...]
+    layers: tuple[ResidualLayer, ...]
     gain: Array  # (width,)
     readout: Array  # (width, vocab)
 
@@ -58,13 +59,16 @@ class Residual(LanguageModel):
         keys = jax.random.split(key, 4)
         self.token = fresh(keys[0], shape.vocab, shape.width)
         self.place = fresh(keys[1], shape.context, shape.width)
-        self.layers = tuple(Layer(shape, one) for one in jax.random.split(keys[2], shape.depth))
+        self.layers = tuple(
+            ResidualLayer(shape, layer_key) for layer_key in jax.random.split(keys[2], shape.depth)
+        )
         self.gain, self.readout = jnp.ones(shape.width), fresh(keys[3], shape.width, shape.vocab)
 
     def __call__(self, tokens: Array, key: Array | None = None) -> Array:
         return layer_norm(self.states(tokens)[-1], self.gain) @ self.readout  # (batch, time, vocab)
 
     def states(self, tokens: Array) -> Array:
+        """The stream of tokens, (layer, batch, time, width)."""
         x = [embed(self.token, tokens) + self.place[: tokens.shape[1]]]  # (batch, time, width)
         for layer in self.layers:
             x.append(layer(x[-1]))

@@ -12,6 +12,7 @@ import numpy as np
 from tokenflock.errors import require
 from tokenflock.gpt.checkpoint import Checkpoint, load
 from tokenflock.gpt.language import LanguageModel
+from tokenflock.gpt.text import Alphabet, Characters
 from tokenflock.shapes import Array
 
 
@@ -33,8 +34,8 @@ def sample(
     """
     require(count >= 1, "count", "1 or more", count)
     require(temperature >= 0, "temperature", "0 or more", temperature)
-    found = source if isinstance(source, Checkpoint) else load(source)
-    alphabet, context = found.config.alphabet, found.config.shape.context
+    checkpoint = source if isinstance(source, Checkpoint) else load(source)
+    alphabet, context = checkpoint.config.alphabet, checkpoint.config.shape.context
     require(
         top is None or 1 <= top <= alphabet.size,
         "top",
@@ -49,7 +50,13 @@ def sample(
     kept = ids[-context:]
     window[: len(kept)] = kept
     added = generate(
-        found.model, jnp.asarray(window), len(kept), count, temperature, top, jax.random.key(seed)
+        checkpoint.model,
+        jnp.asarray(window),
+        len(kept),
+        count,
+        temperature,
+        top,
+        jax.random.key(seed),
     )
     return prompt + alphabet.decode(np.asarray(added))
 
@@ -58,7 +65,7 @@ def sample(
 def generate(
     model: LanguageModel,
     window: Array,
-    length: Array,
+    length: int | Array,
     count: int,
     temperature: float,
     top: int | None,
@@ -85,5 +92,5 @@ def generate(
     return jax.lax.scan(step, (window, jnp.asarray(length)), jax.random.split(key, count))[1]
 
 
-def _knows(alphabet, text: str) -> bool:
-    return not hasattr(alphabet, "letters") or set(text) <= set(alphabet.letters)
+def _knows(alphabet: Alphabet, text: str) -> bool:
+    return not isinstance(alphabet, Characters) or set(text) <= set(alphabet.letters)

@@ -4,7 +4,9 @@ weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from typing import Any
 
 from tokenflock.errors import UserError, require
 
@@ -111,7 +113,7 @@ PRESETS = {
 }
 
 
-def preset(name: str, **changes: object) -> tuple[Shape, Schedule]:
+def preset(name: str, **changes: Any) -> tuple[Shape, Schedule]:
     """A preset with some values changed; what is None stays.
 
     >>> preset("cpu", steps=10, norm="post")[0].norm
@@ -119,6 +121,10 @@ def preset(name: str, **changes: object) -> tuple[Shape, Schedule]:
     """
     if name not in PRESETS:
         raise UserError(f"preset must be {' or '.join(PRESETS)}, got {name!r}")
+    of_shape, of_schedule = ({field.name for field in fields(kind)} for kind in (Shape, Schedule))
+    for key in changes:
+        if key not in of_shape | of_schedule:
+            raise UserError(_unknown(key, sorted(of_shape | of_schedule)))
     given = {key: value for key, value in changes.items() if value is not None}
     shape, schedule = PRESETS[name]
     rung, norm = given.get("rung", "gpt"), given.get("norm", "pre")
@@ -128,7 +134,13 @@ def preset(name: str, **changes: object) -> tuple[Shape, Schedule]:
         decay=0.0 if rung == "bigram" else schedule.decay,
         warmup=WARMS.get(norm, 1) * schedule.warmup,
     )
-    return tuple(
-        replace(one, **{k: v for k, v in given.items() if k in one.__dataclass_fields__})
-        for one in (shape, schedule)
+    return (
+        replace(shape, **{key: value for key, value in given.items() if key in of_shape}),
+        replace(schedule, **{key: value for key, value in given.items() if key in of_schedule}),
     )
+
+
+def _unknown(key: str, names: list[str]) -> str:
+    near = get_close_matches(key, names, n=1, cutoff=0.5)
+    instead = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+    return f"neither shape nor schedule has {key!r}; {instead}"

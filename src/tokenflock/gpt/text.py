@@ -33,6 +33,7 @@ class Characters:
 
     @classmethod
     def of(cls, text: str) -> Characters:
+        """The characters of a text."""
         return cls("".join(sorted(set(text))))
 
     @cached_property
@@ -41,9 +42,11 @@ class Characters:
 
     @property
     def size(self) -> int:
+        """How many tokens there are."""
         return len(self.letters)
 
     def encode(self, text: str) -> np.ndarray:
+        """A text as token ids."""
         missing = sorted(set(text) - set(self.letters))
         if missing:
             raise UserError(
@@ -53,12 +56,15 @@ class Characters:
         return np.asarray([self._places[letter] for letter in text], np.int32)
 
     def decode(self, ids: Any) -> str:
+        """Token ids as a text."""
         return "".join(self.letters[k] for k in ids)
 
     def words(self, ids: Any) -> list[str]:
+        """Each token by itself, as it is written."""
         return [self.letters[k] for k in ids]
 
     def as_json(self) -> dict[str, Any]:
+        """The alphabet in config.json; `from_json` reads it."""
         return {"characters": self.letters}
 
 
@@ -70,6 +76,7 @@ class BytePairs:
 
     @classmethod
     def of(cls, text: str, size: int) -> BytePairs:
+        """Pairs learned from a text, until there are `size` tokens."""
         tokenizers = _tokenizers()
         require(size >= 257, "byte_pairs", "257 or more: the 256 bytes and some pairs", size)
         made = tokenizers.ByteLevelBPETokenizer()
@@ -84,18 +91,23 @@ class BytePairs:
 
     @property
     def size(self) -> int:
+        """How many tokens there are."""
         return self._made.get_vocab_size()
 
     def encode(self, text: str) -> np.ndarray:
+        """A text as token ids."""
         return np.asarray(self._made.encode(text).ids, np.int32)
 
     def decode(self, ids: Any) -> str:
-        return self._made.decode([int(one) for one in ids])
+        """Token ids as a text."""
+        return self._made.decode([int(token) for token in ids])
 
     def words(self, ids: Any) -> list[str]:
-        return [self._made.id_to_token(int(one)) for one in ids]
+        """Each token by itself, as it is written."""
+        return [self._made.id_to_token(int(token)) for token in ids]
 
     def as_json(self) -> dict[str, Any]:
+        """The alphabet in config.json; `from_json` reads it."""
         return {"byte_pairs": json.loads(self.source)}
 
 
@@ -116,7 +128,7 @@ def read(path: str | os.PathLike[str] | None = None) -> str:
     True
     """
     if path is None:
-        return "\n\n".join(one.text for one in built_in())
+        return "\n\n".join(topic.text for topic in built_in())
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -126,7 +138,7 @@ def read(path: str | os.PathLike[str] | None = None) -> str:
         ) from None
 
 
-def halves(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
+def split(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:
     """What to learn from, and what to validate on: the end of the text."""
     cut = int(len(ids) * (1 - HELD_OUT))
     train, valid = ids[:cut], ids[cut:]

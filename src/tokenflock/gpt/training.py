@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -54,6 +54,19 @@ class Progress:
 Tell = Callable[[Progress], None]
 
 
+class Witness(Protocol):
+    """Who looks at a model while it is trained, at steps of its choice."""
+
+    @property
+    def steps(self) -> frozenset[int]:
+        """When it looks."""
+        ...
+
+    def look(self, model: LanguageModel, step: int) -> None:
+        """Called after each of those steps."""
+        ...
+
+
 def optimiser(schedule: Schedule) -> optax.GradientTransformation:
     """Clip the gradient, then AdamW.
 
@@ -87,11 +100,11 @@ def clipped(most: float) -> optax.GradientTransformation:
     `optax.clip_by_global_norm` is the same; here |g|^2 is a product, which CPUs do faster.
     """
 
-    def update(gradient, state, params=None):
-        norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(gradient)))
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(updates)))
         return (
             jax.tree.map(
-                lambda leaf: leaf * jnp.minimum(1, most / jnp.maximum(norm, 1e-12)), gradient
+                lambda leaf: leaf * jnp.minimum(1, most / jnp.maximum(norm, 1e-12)), updates
             ),
             state,
         )
@@ -111,8 +124,8 @@ def offsets(seed: int, steps: range, batch: int, room: int) -> np.ndarray:
 
 def windows(data: Array, starts: Array, context: int) -> tuple[Array, Array]:
     """Tokens and the tokens that follow them, (batch, context) each."""
-    found = data[starts[:, None] + jnp.arange(context + 1)]
-    return found[:, :-1], found[:, 1:]
+    window = data[starts[:, None] + jnp.arange(context + 1)]
+    return window[:, :-1], window[:, 1:]
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -124,7 +137,7 @@ def advance(
     first: Array,
     count: Array,
     seed: Array,
-):
+) -> tuple[Any, Any, Array]:
     """`count` steps in one call, the first of them number `first`.
 
     Returns model, optimiser and the sum of their losses.
@@ -211,7 +224,7 @@ def train(
     alphabet = (
         texts.Characters.of(text) if byte_pairs is None else texts.BytePairs.of(text, byte_pairs)
     )
-    data, held_out = texts.halves(alphabet.encode(text), shape.context)
+    data, held_out = texts.split(alphabet.encode(text), shape.context)
     digest = hashlib.sha256(text.encode()).hexdigest()
     config = Config(replace(shape, vocab=alphabet.size), schedule, alphabet, digest)
     passages = texts.passages(held_out, shape.context)
@@ -242,18 +255,18 @@ def begin(folder: Path, config: Config) -> Checkpoint:
     """A fresh model, or the one in the folder if it was trained with the same settings and text."""
     if not is_ours(folder) or not (folder / WEIGHTS).exists():  # stopped before its first step
         return untrained(config)
-    found = load(folder, lambda model: _state(config, model))
-    if found.config != config:
+    before = load(folder, lambda model: _state(config, model))
+    if before.config != config:
         parts = [
             name
             for name in ("shape", "schedule", "alphabet", "digest")
-            if getattr(found.config, name) != getattr(config, name)
+            if getattr(before.config, name) != getattr(config, name)
         ]
         raise UserError(
             f"{folder} holds a run with another {' and '.join(parts)}; repeat its settings to go"
             " on, or choose another --out"
         )
-    return found
+    return before
 
 
 def run(
@@ -261,7 +274,7 @@ def run(
     data: np.ndarray,
     held_out: np.ndarray,
     tell: Tell | None = None,
-    watcher: Watcher | None = None,
+    watcher: Witness | None = None,
 ) -> Iterator[Checkpoint]:
     """Steps from a checkpoint to the end.
 
@@ -271,23 +284,23 @@ def run(
     model, state, history = start.model, start.optimiser, start.history
     fixed = schedule, context, jnp.asarray(data)
     marks = watcher.steps if watcher is not None else frozenset()
-    if start.step in marks:
+    if watcher is not None and start.step in marks:
         watcher.look(model, start.step)
-    clock = Clock(start.step, schedule, context)
+    stopwatch = Stopwatch(start.step, schedule, context)
     for first, last in chunks(start.step, schedule, marks):
         model, state, loss = steps(fixed, model, state, first, last)
         if not np.isfinite(loss):
             raise SimulationError(
                 f"the loss is {loss} after {last} steps; take a smaller rate than {schedule.rate}"
             )
-        progress = clock.told(last, loss)
-        if last in marks:
+        progress = stopwatch.told(last, loss)
+        if watcher is not None and last in marks:
             watcher.look(model, last)
         if last % schedule.every == 0 or last == schedule.steps:
             val = validate(model, held_out, context, None if last == schedule.steps else WINDOWS)
             progress, history = replace(progress, val=val), (*history, (last, loss, val))
             yield Checkpoint(start.config, model, last, state, history)
-        clock.go()
+        stopwatch.go()
         if tell is not None:
             tell(progress)
 
@@ -305,7 +318,7 @@ def chunks(step: int, schedule: Schedule, marks: Iterable[int] = ()) -> Iterator
         step = end
 
 
-class Clock:
+class Stopwatch:
     """Tokens per second and the time left."""
 
     def __init__(self, step: int, schedule: Schedule, context: int):
@@ -313,9 +326,11 @@ class Clock:
         self.go()
 
     def go(self) -> None:
+        """Start measuring now."""
         self.since = time.monotonic()
 
     def told(self, step: int, loss: float) -> Progress:
+        """How it goes at this step."""
         speed = (step - self.step) * self.tokens / max(time.monotonic() - self.since, 1e-9)
         self.step = step
         return Progress(step, self.steps, loss, speed, (self.steps - step) * self.tokens / speed)

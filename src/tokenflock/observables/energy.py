@@ -41,7 +41,7 @@ class Convention(enum.Enum):
         }[self.value]
 
     @property
-    def halves(self) -> bool:
+    def has_half(self) -> bool:
         """Whether it has the factor 1/(2 beta).
 
         At beta = 0 its limit without the constant 1/(2 beta) is meant.
@@ -52,7 +52,7 @@ class Convention(enum.Enum):
         """Its sign: the energies with 1/(2 beta) change sign with beta, and one is minimised."""
         if self is Convention.NORMALISATION:
             return -jnp.ones_like(beta)
-        return jnp.sign(beta) if self.halves else jnp.ones_like(beta)
+        return jnp.sign(beta) if self.has_half else jnp.ones_like(beta)
 
 
 class Energy(Observable):
@@ -109,7 +109,7 @@ class Energy(Observable):
     def measure(self, x: Tokens, w: Weights) -> Scalar:
         beta = jnp.asarray(needed(self.beta, self, "beta"), x.dtype)
         G = x @ x.T if self.D is None else x @ self.D @ x.T
-        flat = (beta == 0) & self.convention.halves
+        flat = (beta == 0) & self.convention.has_half
         safe = jnp.where(flat, 1, beta)
         logs = (
             self.convention.log_factor(safe, w) + log_sum_exp(log_sum_exp(safe * G, w)[None], w)[0]

@@ -7,15 +7,20 @@ from tokenflock.catalogue import homes as _homes
 
 _HOMES = {
     "probe": "layers",
-    "halves": "layers",
+    "half_layers": "layers",
+    "halves": "_former",  # an older name of half_layers
+    "Variant": "options",
+    "Recording": "options",
+    "Selection": "options",
     "Text": "texts",
     "load": "loading",
+    "extract": "loading",
+    "Model": "model",
+    "Facts": "model",
     "cached": "fetching",
-    "Variant": "loading",
     "choose": "prompts",
     "survey": "surveying",
     "Energies": "surveying",
-    "extract": "extraction",
     "Block": "blocks",
     "particle_system": "particles",
     "rerun_layer": "particles",

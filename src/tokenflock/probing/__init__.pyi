@@ -1,13 +1,18 @@
 from tokenflock.probing.blocks import Block as Block
 from tokenflock.probing.surveying import Energies as Energies
+from tokenflock.probing.model import Facts as Facts
+from tokenflock.probing.model import Model as Model
+from tokenflock.probing.options import Recording as Recording
+from tokenflock.probing.options import Selection as Selection
 from tokenflock.probing.texts import Text as Text
-from tokenflock.probing.loading import Variant as Variant
+from tokenflock.probing.options import Variant as Variant
 from tokenflock.probing.fetching import cached as cached
 from tokenflock.probing.prompts import choose as choose
 from tokenflock.probing.particles import effective_beta as effective_beta
-from tokenflock.probing.extraction import extract as extract
+from tokenflock.probing.loading import extract as extract
 from tokenflock.probing.following import follow as follow
-from tokenflock.probing.layers import halves as halves
+from tokenflock.probing.layers import half_layers as half_layers
+from tokenflock.probing._former import halves as halves
 from tokenflock.probing.loading import load as load
 from tokenflock.probing.particles import particle_system as particle_system
 from tokenflock.probing.layers import probe as probe
@@ -19,6 +24,10 @@ from tokenflock.probing import texts as texts
 __all__ = [
     "Block",
     "Energies",
+    "Facts",
+    "Model",
+    "Recording",
+    "Selection",
     "Text",
     "Variant",
     "cached",
@@ -26,6 +35,7 @@ __all__ = [
     "effective_beta",
     "extract",
     "follow",
+    "half_layers",
     "halves",
     "load",
     "particle_system",

@@ -81,6 +81,7 @@ class Block(Frozen):
 
     @property
     def heads(self) -> int:
+        """The number of heads."""
         return self.Q.shape[0]
 
     def attention_by_head(self, x: Tokens, w: Weights) -> Array:
@@ -111,6 +112,7 @@ class Block(Frozen):
         return ACTIVATIONS[self.activation](x @ self.A.T + self.a) @ self.W.T + self.b
 
     def after_attention(self, x: Tokens, w: Weights) -> Tokens:
+        """The tokens between attention and the feed-forward part."""
         return x + self.attend(self.first(x), w) if self.pre else self.first(x + self.attend(x, w))
 
     def __call__(self, x: Tokens, w: Weights) -> Tokens:
@@ -124,7 +126,7 @@ class Block(Frozen):
         """
         import equinox as eqx
 
-        def biases(block: Block):
+        def biases(block: Block) -> tuple[Array, ...]:
             return block.q, block.k, block.v, block.o, block.b
 
-        return eqx.tree_at(biases, self, [np.zeros_like(one) for one in biases(self)])
+        return eqx.tree_at(biases, self, [np.zeros_like(bias) for bias in biases(self)])

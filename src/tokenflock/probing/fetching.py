@@ -48,7 +48,7 @@ def cached(name: str) -> bool:
             from huggingface_hub import try_to_load_from_cache
 
             files = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
-            return any(isinstance(try_to_load_from_cache(name, one), str) for one in files)
+            return any(isinstance(try_to_load_from_cache(name, file), str) for file in files)
     except (OSError, ValueError):
         return False
 

@@ -20,10 +20,12 @@ from tokenflock.dynamics.neural_ode import Activation
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
 from tokenflock.precision import cast, precision
 from tokenflock.probing.blocks import Block
-from tokenflock.probing.extraction import extract
 from tokenflock.probing.layers import probe
-from tokenflock.probing.loading import Variant, load
+from tokenflock.probing.loading import load
+from tokenflock.probing.options import Selection, Variant
+from tokenflock.probing.surveying import NEAR
 from tokenflock.probing.texts import Texts
+from tokenflock.shapes import Tokens, Weights
 from tokenflock.solvers import Layer
 from tokenflock.spaces.sphere import normalise
 from tokenflock.verbs.measure import measure
@@ -63,9 +65,9 @@ def follow(
     the model).
     """
     loaded = load(model, Variant(depth))
-    blocks = extract(loaded)
-    real = probe(model, texts, depth, length=length)
-    passes = [blocks[k % len(blocks)] for k in range(loaded.depth)]
+    blocks, name = loaded.blocks(), loaded.facts.name
+    real = probe(loaded, texts, tokens=Selection(length=length))
+    passes = [blocks[k % len(blocks)] for k in range(loaded.facts.depth)]
     parts = []
     for p in range(real.sizes["prompt"]):
         parts.append(_compared(passes, real.isel(prompt=[p])))
@@ -75,35 +77,38 @@ def follow(
         parts, "prompt", data_vars="minimal", coords="minimal", compat="override", join="override"
     )
     recipe = recipes.dumps(recipes.loads(real.attrs["recipe"]) | {"verb": "follow"})
-    return data.assign_attrs(
-        title=f"{loaded.name} and its idealisations", model=loaded.name, recipe=recipe
-    )
+    return data.assign_attrs(title=f"{name} and its idealisations", model=name, recipe=recipe)
 
 
-def _compared(passes: Sequence[Block], one: xr.Dataset) -> xr.Dataset:
+def _compared(passes: Sequence[Block], probed: xr.Dataset) -> xr.Dataset:
     """All systems on one prompt.
 
     Padding stays, with weight zero, so that prompts of any length are one shape.
     """
-    real = (one["id"].values[0] >= 0).astype(np.float32)
-    x, w = one["x"].values[0], real / real.sum()
+    real = (probed["id"].values[0] >= 0).astype(np.float32)
+    x, w = probed["x"].values[0], real / real.sum()
     runs = np.stack([x, *(_run(name, passes, x, w) for name in SYSTEMS[1:])])
     tokens = xr.Dataset(
         {"x": (("system", "prompt", "layer", "token", "coord"), runs[:, None]), "w": ("token", w)},
-        {"system": list(SYSTEMS), "layer": one["layer"].values, "prompt": one["prompt"].values},
+        {
+            "system": list(SYSTEMS),
+            "layer": probed["layer"].values,
+            "prompt": probed["prompt"].values,
+        },
     )
-    found = measure(
-        tokens, [MeanCosine(), PairDensity(delta=0.1), ClusterCount(delta=0.1), Histogram(bins=100)]
+    measured = measure(
+        tokens,
+        [MeanCosine(), PairDensity(delta=NEAR), ClusterCount(delta=NEAR), Histogram(bins=100)],
     )
-    found = found.drop_vars(["x", "w"])
+    measured = measured.drop_vars(["x", "w"])
     length = np.linalg.norm(runs, axis=-1, keepdims=True)
     unit = runs / np.where(length > 0, length, 1)
     alignment = np.einsum("slnd,lnd,n->sl", unit, unit[0], w, optimize=True)
-    below = found["histogram"].cumsum("bin")
+    below = measured["histogram"].cumsum("bin")
     distance = abs(below - below.sel(system="model")).sum("bin") * float(
-        found["bin"][1] - found["bin"][0]
+        measured["bin"][1] - measured["bin"][0]
     )
-    return found.assign(
+    return measured.assign(
         alignment=(("system", "prompt", "layer"), alignment[:, None]), histogram_distance=distance
     )
 
@@ -149,12 +154,12 @@ def _idealised(block: Block, R: float) -> tuple[Dynamics, NeuralODE]:
 
 
 @eqx.filter_jit
-def _sphere_step(attention: Dynamics, mlp: NeuralODE | None, x, w):
+def _sphere_step(attention: Dynamics, mlp: NeuralODE | None, x: Tokens, w: Weights) -> Tokens:
     """The layer map of attention and then of the feed-forward part, each followed by the sphere."""
     x = Layer(h=1.0).step(attention, jnp.zeros(()), x, w, jax.random.key(0))
     return x if mlp is None else normalise(x + mlp.perceptron(x))
 
 
 @eqx.filter_jit
-def _block_step(block: Block, x, w):
+def _block_step(block: Block, x: Tokens, w: Weights) -> Tokens:
     return block(x, w)

@@ -12,9 +12,9 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError, require
 from tokenflock.observables.observable import Observable
-from tokenflock.probing.loading import Loaded, Variant, load
-from tokenflock.probing.prompts import Prompt, encode
-from tokenflock.probing.recording import Recorded, Wanted, record
+from tokenflock.probing.loading import load
+from tokenflock.probing.model import Facts, Model, Prompt, Trace
+from tokenflock.probing.options import Recording, Selection, Variant
 from tokenflock.probing.streaming import File, Memory
 from tokenflock.probing.texts import Texts, as_texts
 from tokenflock.verbs.measure import measure
@@ -27,92 +27,61 @@ def probe(
     texts: Texts,
     depth: int | None = None,
     *,
-    heads: int | None = None,
-    untrained: bool = False,
-    seed: int = 0,
-    layers: Sequence[int] | None = None,
-    normalise: bool = False,
-    special: bool = True,
-    first: bool = True,
-    length: int | None = None,
-    attention: bool = False,
-    entropy: bool = False,
-    sublayers: bool = False,
-    final_norm: bool = False,
+    variant: Variant = Variant(),
+    record: Recording = Recording(),
+    tokens: Selection = Selection(),
     observe: Sequence[Observable] = (),
-    states: bool = True,
     batch: int = 4,
-    dtype: str | None = None,
-    device: str | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
     """Run a real Transformer on texts and return its tokens layer by layer.
 
     Args: model: a folder (of transformers, or one that `tokenflock gpt train` wrote), a name on the
-      Hugging Face hub, or a model of transformers that is loaded already. texts: one text, many, a
-      `Path`, or what `tokenflock.probing.texts` gives (ready ids for models without a tokenizer).
-      depth: passes of the layer, for models whose layers share their weights (ALBERT); those of its
-      config unless given. heads: cut the same weights into another number of heads. untrained: the
-      same architecture with fresh weights: the control. seed: of the fresh weights. layers: which
-      layers to keep, 0 being what goes into the first block; negative ones count from the end. All
-      unless given. normalise: divide tokens by their length. special: let special tokens ([CLS],
-      [SEP]) count. The model always sees them. first: let the first token (the attention sink of
-      decoders) count. length: tokens a text is cut to; 512 or what the model takes unless given.
-      attention: keep the attention matrices, (prompt, layer, head, token, other). entropy: keep the
-      entropy of each row of attention, in nats. sublayers: keep the stream between attention and
-      feed-forward part as `x_attention`; see `halves`. final_norm: take the last layer after the
-      norm that decoders end with. observe: observables to add, measured batch by batch in double
-      precision. states: keep the tokens `x`; without, only what is observed. batch: prompts run at
-      once. It changes no number. dtype: 'float32' unless given; 'float64', 'bfloat16', 'float16'.
-      device: where torch runs; a GPU if there is one unless given. out: a netCDF file to write to,
-      prompt by prompt, for results that do not fit in memory; it is read back lazily. progress:
-      called with the share of the work that is done.
+      Hugging Face hub, a model of transformers that is loaded already, or what
+      `tokenflock.probing.load` gave. texts: one text, many, a `Path`, or what
+      `tokenflock.probing.texts` gives (ready ids for models without a tokenizer). depth: passes of
+      the layer, for models whose layers share their weights (ALBERT); those of its config unless
+      given. variant: `Variant(heads, untrained, seed, dtype, device)`, how the model departs from
+      its config. record: `Recording(layers, normalise, attention, entropy, sublayers, final_norm,
+      states)`, what is kept: all layers and no attention unless said. tokens: `Selection(special,
+      first, length)`, which tokens count. observe: observables to add, measured batch by batch in
+      double precision. batch: prompts run at once. It changes no number. out: a netCDF file to
+      write to, prompt by prompt, for results that do not fit in memory; it is read back lazily.
+      progress: called with the share of the work that is done.
 
     Returns a Dataset with `x` (prompt, layer, token, coord), weights `w` (prompt, token) that are
     zero on padding and on what does not count, `id` and `word` of each token, and in `attrs` the
     recipe. `measure` and, for one prompt, every plot take it.
     """
-    variant = Variant(depth, heads, untrained, seed)
-    loaded = load(model, variant, dtype, device)
-    length = _length(loaded, length)
-    prompts = [encode(loaded, text, length) for text in as_texts(texts)]
+    loaded = load(model, variant.of_depth(depth))
+    length = _length(loaded.facts, tokens.length)
+    prompts = [loaded.encode(text, length) for text in as_texts(texts)]
     for k, prompt in enumerate(prompts):
-        _check_tokens(k, prompt, special, first)
-    wanted = Wanted(
-        _layers(layers, loaded.depth), normalise, attention, entropy, sublayers, final_norm
-    )
+        _check_tokens(k, prompt, tokens)
+    layers = record.places(loaded.facts.depth)
     require(batch >= 1, "batch", "1 or more", batch)
     require(
-        states or observe or attention or entropy,
+        record.states or len(observe) > 0 or record.attends,
         "states",
         "True where nothing else is kept",
-        states,
+        record.states,
     )
     size = max(map(len, prompts))
     sink = Memory() if out is None else File(out, len(prompts))
-    attrs = _attrs(loaded, variant, wanted, special, first, length, observe)
+    attrs = _attrs(loaded, record, tokens, length, observe)
     with sink:
         for start in range(0, len(prompts), batch):
             part = prompts[start : start + batch]
-            block = _dataset(
-                part,
-                record(loaded, part, size, wanted),
-                size,
-                wanted.layers,
-                special,
-                first,
-                attrs,
-                start,
-            )
-            block = _measured(block, observe)
-            sink.add(block if states else block.drop_vars("x"))
+            block = _dataset(part, loaded.record(part, size, record), layers, tokens, start)
+            block = _measured(block.assign_attrs(attrs), observe)
+            sink.add(block if record.states else block.drop_vars("x"))
             if progress:
                 progress((start + len(part)) / len(prompts))
     return sink.result()
 
 
-def halves(result: xr.Dataset) -> xr.Dataset:
+def half_layers(result: xr.Dataset) -> xr.Dataset:
     """A result with sublayers as one of twice as many layers: 0, 0.5 (after attention), 1 (after
     the MLP), 1.5, ...
 
@@ -121,7 +90,7 @@ def halves(result: xr.Dataset) -> xr.Dataset:
     require(
         "x_attention" in result,
         "result",
-        "a probe with sublayers=True",
+        "a probe with record=Recording(sublayers=True)",
         sorted(map(str, result.data_vars)),
     )
     between = result["x_attention"].isel(layer=result["layer"].values > 0)
@@ -134,17 +103,16 @@ def halves(result: xr.Dataset) -> xr.Dataset:
 
 def _dataset(
     prompts: Sequence[Prompt],
-    found: Recorded,
-    size: int,
+    trace: Trace,
     layers: tuple[int, ...],
-    special: bool,
-    first: bool,
-    attrs: dict[str, str],
+    tokens: Selection,
     start: int,
 ) -> xr.Dataset:
-    counted = _rows([prompt.counted(special, first) for prompt in prompts], size, 0.0, np.float64)
-    variables = {
-        "x": (("prompt", "layer", "token", "coord"), found.x, {"long_name": "tokens"}),
+    """A batch as a Dataset; `start` is the number of its first prompt."""
+    size = trace.x.shape[2]
+    counted = _rows([tokens.counted(prompt.special) for prompt in prompts], size, 0.0, np.float64)
+    variables: dict[str, Any] = {
+        "x": (("prompt", "layer", "token", "coord"), trace.x, {"long_name": "tokens"}),
         "w": (
             ("prompt", "token"),
             counted / counted.sum(axis=1, keepdims=True),
@@ -160,18 +128,18 @@ def _dataset(
             _rows([prompt.special for prompt in prompts], size, 0, np.int8),
         ),
     }
-    if found.attention is not None:
-        variables["attention"] = (("prompt", "layer", "head", "token", "other"), found.attention)
-    if found.entropy is not None:
+    if trace.attention is not None:
+        variables["attention"] = (("prompt", "layer", "head", "token", "other"), trace.attention)
+    if trace.entropy is not None:
         words = {"long_name": "entropy of attention", "units": "nats"}
         variables["attention_entropy"] = (
             ("prompt", "layer", "head", "token"),
-            found.entropy,
+            trace.entropy,
             words,
         )
-    if found.x_attention is not None:
+    if trace.x_attention is not None:
         words = {"long_name": "tokens after attention"}
-        variables["x_attention"] = (("prompt", "layer", "token", "coord"), found.x_attention, words)
+        variables["x_attention"] = (("prompt", "layer", "token", "coord"), trace.x_attention, words)
     coords = {
         "prompt": np.arange(start, start + len(prompts)),
         "layer": ("layer", np.asarray(layers), {"long_name": "layer"}),
@@ -181,7 +149,7 @@ def _dataset(
         ),
         "text": ("prompt", np.asarray([prompt.text for prompt in prompts], object)),
     }
-    return xr.Dataset(variables, coords, attrs)
+    return xr.Dataset(variables, coords)
 
 
 def _measured(block: xr.Dataset, observe: Sequence[Observable]) -> xr.Dataset:
@@ -203,41 +171,45 @@ def _rows(rows: Sequence[np.ndarray], size: int, fill: Any, dtype: Any) -> np.nd
 
 
 def _attrs(
-    loaded: Loaded, variant: Variant, wanted: Wanted, special, first, length, observe
+    model: Model,
+    recording: Recording,
+    tokens: Selection,
+    length: int,
+    observe: Sequence[Observable],
 ) -> dict[str, str]:
-    config = loaded.model.config
+    facts = model.facts
     recipe = {
         "verb": "probe",
-        "model": loaded.name,
-        "source": loaded.source,
-        "revision": loaded.revision,
-        "sha256": loaded.digest,
-        "architecture": config.model_type,
-        "d": config.hidden_size,
-        "depth": loaded.depth,
-        "own_depth": config.num_hidden_layers,
-        "heads": config.num_attention_heads,
-        "untrained": variant.untrained,
-        "seed": variant.seed,
-        "layers": list(wanted.layers),
-        "normalise": wanted.normalise,
-        "special": special,
-        "first": first,
+        "model": facts.name,
+        "source": facts.source,
+        "revision": facts.revision,
+        "sha256": model.digest(),
+        "architecture": facts.architecture,
+        "d": facts.width,
+        "depth": facts.depth,
+        "own_depth": facts.own_depth,
+        "heads": facts.heads,
+        "untrained": facts.variant.untrained,
+        "seed": facts.variant.seed,
+        "layers": list(recording.places(facts.depth)),
+        "normalise": recording.normalise,
+        "special": tokens.special,
+        "first": tokens.first,
         "length": length,
-        "final_norm": wanted.final_norm,
-        "dtype": str(loaded.model.dtype).removeprefix("torch."),
+        "final_norm": recording.final_norm,
+        "dtype": facts.dtype,
         "observe": list(observe),
         "versions": recipes.versions("torch", "transformers"),
     }
     return {
-        "title": f"{loaded.name}, {loaded.depth} layers",
-        "model": loaded.name,
+        "title": f"{facts.name}, {facts.depth} layers",
+        "model": facts.name,
         "recipe": recipes.dumps(recipe),
     }
 
 
-def _check_tokens(k: int, prompt: Prompt, special: bool, first: bool) -> None:
-    count = int(prompt.counted(special, first).sum())
+def _check_tokens(k: int, prompt: Prompt, tokens: Selection) -> None:
+    count = int(tokens.counted(prompt.special).sum())
     if count < 2:
         raise UserError(
             f"text {k} ({prompt.text[:40]!r}) has too few tokens: {count} that count, and pairs"
@@ -245,22 +217,13 @@ def _check_tokens(k: int, prompt: Prompt, special: bool, first: bool) -> None:
         )
 
 
-def _length(loaded: Loaded, length: int | None) -> int:
+def _length(facts: Facts, length: int | None) -> int:
     if length is None:
-        return min(LENGTH, loaded.room)
+        return min(LENGTH, facts.room)
     require(
-        2 <= length <= loaded.room,
+        2 <= length <= facts.room,
         "length",
-        f"from 2 to the {loaded.room} tokens that {loaded.name} takes",
+        f"from 2 to the {facts.room} tokens that {facts.name} takes",
         length,
     )
     return length
-
-
-def _layers(layers: Sequence[int] | None, depth: int) -> tuple[int, ...]:
-    if layers is None:
-        return tuple(range(depth + 1))
-    found = [int(layer) + (depth + 1 if layer < 0 else 0) for layer in layers]
-    fits = bool(found) and all(0 <= layer <= depth for layer in found)
-    require(fits, "layers", f"from 0 to {depth}", list(layers))
-    return tuple(sorted(set(found)))

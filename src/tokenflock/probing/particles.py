@@ -5,6 +5,7 @@ again from them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,12 +13,15 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from tokenflock.errors import require
 from tokenflock.precision import cast, precision
 from tokenflock.probing.blocks import Block
-from tokenflock.probing.extraction import extract
-from tokenflock.probing.loading import Variant, load
+from tokenflock.probing.loading import load
+from tokenflock.probing.model import Model
+from tokenflock.probing.options import Variant
+from tokenflock.shapes import Tokens, Weights
 
 
 def particle_system(
@@ -35,38 +39,40 @@ def particle_system(
     (`values_of_all`): where the real part of an eigenvalue of the values is positive, tokens are
     drawn that way.
     """
-    loaded = load(model, Variant(None, heads, untrained, seed), "float32", "cpu")
-    found = extract(loaded)
-    d = loaded.model.config.hidden_size
+    variant = Variant(heads=heads, untrained=untrained, seed=seed)
+    if not isinstance(model, Model):
+        variant = replace(variant, dtype="float32", device="cpu")
+    loaded = load(model, variant)
+    blocks, name = loaded.blocks(), loaded.facts.name
     variables = {
-        name: (("block", "head", *axes), np.stack([getattr(one, name) for one in found]))
+        name: (("block", "head", *axes), np.stack([getattr(block, name) for block in blocks]))
         for name, axes in {"Q": "mj", "K": "mj", "V": "mj", "O": "jm"}.items()
     }
     variables |= {
         "gain": (
             ("block", "norm", "j"),
-            np.stack([[one.first.gain, one.second.gain] for one in found]),
+            np.stack([[block.first.gain, block.second.gain] for block in blocks]),
         ),
-        "radius": (("block",), np.array([_radius(one) for one in found])),
-        "beta": (("block", "head"), np.stack([effective_beta(one) for one in found])),
+        "radius": (("block",), np.array([_radius(block) for block in blocks])),
+        "beta": (("block", "head"), np.stack([effective_beta(block) for block in blocks])),
         "values": (
             ("block", "head", "m", "part"),
-            np.stack([_spectrum(one.V, one.O) for one in found]),
+            np.stack([_spectrum(block.V, block.O) for block in blocks]),
         ),
         "attraction": (
             ("block", "head", "m", "part"),
-            np.stack([_spectrum(one.K, np.swapaxes(one.Q, 1, 2)) for one in found]),
+            np.stack([_spectrum(block.K, np.swapaxes(block.Q, 1, 2)) for block in blocks]),
         ),
         "values_of_all": (
             ("block", "j", "part"),
-            np.stack([_eigenvalues((one.O @ one.V).sum(axis=0)) for one in found]),
+            np.stack([_eigenvalues((block.O @ block.V).sum(axis=0)) for block in blocks]),
         ),
     }
     coords = {"norm": ["first", "second"], "part": ["real", "imaginary"]}
     return xr.Dataset(
         variables,
         coords,
-        {"title": f"{loaded.name} as a particle system", "model": loaded.name, "d": d},
+        {"title": f"{name} as a particle system", "model": name, "d": loaded.facts.width},
     )
 
 
@@ -100,18 +106,18 @@ def reconstruction(blocks: Sequence[Block], result: xr.Dataset) -> xr.DataArray:
     before (`result`: a probe).
     """
     x, real = result["x"].values, (result["id"] >= 0).values
-    found = np.zeros((x.shape[0], x.shape[1] - 1))
+    deviations = np.zeros((x.shape[0], x.shape[1] - 1))
     for p, tokens in enumerate(x):
         for layer, (before, after) in enumerate(pairwise(tokens)):
             again = rerun_layer(blocks[layer % len(blocks)], before, real[p])
-            found[p, layer] = np.abs(again - after)[real[p]].max()
+            deviations[p, layer] = np.abs(again - after)[real[p]].max()
     return xr.DataArray(
-        found, dims=("prompt", "layer"), coords={"layer": result["layer"].values[1:]}
+        deviations, dims=("prompt", "layer"), coords={"layer": result["layer"].values[1:]}
     )
 
 
 @eqx.filter_jit
-def _step(block: Block, x, w):
+def _step(block: Block, x: Tokens, w: Weights) -> Tokens:
     return block(x, w)
 
 
@@ -122,15 +128,15 @@ def _radius(block: Block) -> float:
     return (block.first if block.pre else block.second).radius
 
 
-def _spectrum(right: np.ndarray, left: np.ndarray) -> np.ndarray:
+def _spectrum(right: ArrayLike, left: ArrayLike) -> np.ndarray:
     """The eigenvalues of left right (d, d) that are not zero: those of right left (m, m), for each
     head.
     """
-    return np.stack([_eigenvalues(one) for one in right @ left])
+    return np.stack([_eigenvalues(product) for product in np.asarray(right) @ np.asarray(left)])
 
 
-def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
+def _eigenvalues(matrix: ArrayLike) -> np.ndarray:
     """Real and imaginary parts (m, 2), the largest first."""
-    values = np.linalg.eigvals(matrix)
+    values = np.linalg.eigvals(np.asarray(matrix))
     values = values[np.argsort(-np.abs(values))]
     return np.stack([values.real, values.imag], axis=-1)

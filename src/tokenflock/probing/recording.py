@@ -1,88 +1,103 @@
-"""One batch of prompts through a model: hidden states, attention, the stream between the sublayers,
-as arrays.
+"""One batch of prompts through a torch model: hidden states, attention, the stream between the
+sublayers, as arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from tokenflock.errors import SimulationError
+from tokenflock.errors import SimulationError, UserError
 from tokenflock.probing._needs import torch
-from tokenflock.probing.adapters import after_attention, last_output
-from tokenflock.probing.loading import Loaded, running
-from tokenflock.probing.prompts import Prompt
+from tokenflock.probing.architectures import architecture, known
+from tokenflock.probing.hooks import after_attention, last_output
+from tokenflock.probing.model import Facts, Prompt, Trace
+from tokenflock.probing.options import Recording
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What to record. `final_norm`: the last layer after the norm that decoders end with, instead
-    of the stream before it.
-    """
-
-    layers: tuple[int, ...]
-    normalise: bool = False
-    attention: bool = False
-    entropy: bool = False
-    sublayers: bool = False
-    final_norm: bool = False
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Arrays of one batch; padding is zero. Layer 0 is what goes into the first block; attention
-    and the stream after attention belong to the block that ends at their layer, so they are NaN at
-    layer 0."""
-
-    x: np.ndarray  # (prompt, layer, token, coord)
-    attention: np.ndarray | None = None  # (prompt, layer, head, token, other)
-    entropy: np.ndarray | None = None  # (prompt, layer, head, token), in nats
-    x_attention: np.ndarray | None = None  # (prompt, layer, token, coord)
-
-
-def record(loaded: Loaded, prompts: Sequence[Prompt], size: int, wanted: Wanted) -> Recorded:
+def record(
+    network: Any, facts: Facts, prompts: Sequence[Prompt], size: int, recording: Recording
+) -> Trace:
     """Run a batch, padded to `size` tokens for the result but only to its own longest text for the
     model.
     """
-    if hasattr(loaded, "record"):  # a model that was trained here
-        return loaded.record(prompts, size, wanted)
-    ids, mask = _padded(loaded, prompts)
-    with running(loaded, wanted.attention or wanted.entropy) as model:
-        split = after_attention(model) if wanted.sublayers else nullcontext([])
-        with last_output(model) as last, split as halves:
-            told = model(
+    layers = recording.places(facts.depth)
+    ids, mask = _padded(network, prompts)
+    with running(network, facts.depth, recording.attends):
+        split = _between(network) if recording.sublayers else nullcontext([])
+        with last_output(network) as last, split as between:
+            told = network(
                 input_ids=ids,
                 attention_mask=mask,
                 output_hidden_states=True,
-                output_attentions=wanted.attention or wanted.entropy,
+                output_attentions=recording.attends,
             )
         states = list(told.hidden_states)
-        if not wanted.final_norm and last() is not None:
+        if not recording.final_norm and last() is not None:
             states[-1] = last()
         here = mask.bool()
-        x = _states([states[k] for k in wanted.layers], here, size, wanted.normalise, loaded)
-        half = (
-            _states(_blocks(halves, wanted.layers), here, size, wanted.normalise, loaded)
-            if wanted.sublayers
-            else None
-        )
-        maps = _blocks(told.attentions, wanted.layers) if wanted.attention or wanted.entropy else []
-        return Recorded(
-            x,
-            _attention(maps, here, size) if wanted.attention else None,
-            _entropy(maps, here, size) if wanted.entropy else None,
-            half,
+
+        def arrays(streams: list[Any]) -> np.ndarray:
+            return _states(streams, here, size, recording.normalise, facts.name)
+
+        maps = _at_layers(told.attentions, layers) if recording.attends else []
+        return Trace(
+            arrays([states[layer] for layer in layers]),
+            _attention(maps, here, size) if recording.attention else None,
+            _entropy(maps, here, size) if recording.entropy else None,
+            arrays(_at_layers(between, layers)) if recording.sublayers else None,
         )
 
 
-def _padded(loaded: Loaded, prompts: Sequence[Prompt]) -> tuple[Any, Any]:
+@contextmanager
+def running(network: Any, depth: int, attention: bool) -> Iterator[None]:
+    """While open, the network makes `depth` passes, and tells its attention if that is wanted.
+
+    As before when it ends.
+    """
+    config = network.config
+    before = (
+        config.num_hidden_layers,
+        getattr(config, "use_cache", None),
+        config._attn_implementation,
+    )
+    shared = before[0] != depth
+    if shared:
+        config.num_hidden_layers = depth
+    if before[1]:
+        config.use_cache = False
+    if attention:
+        network.set_attn_implementation("eager")
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        if shared:
+            config.num_hidden_layers = before[0]
+        if before[1]:
+            config.use_cache = before[1]
+        if attention:
+            network.set_attn_implementation(before[2])
+
+
+def _between(network: Any) -> AbstractContextManager[list[Any]]:
+    kind = network.config.model_type
+    tap = architecture(kind).tap
+    if tap is None:
+        names = ", ".join(name for name, member in known().items() if member.tap)
+        raise UserError(
+            f"probe does not know where {kind} ends its attention; sublayers are known for {names}"
+        )
+    return after_attention(network, tap)
+
+
+def _padded(network: Any, prompts: Sequence[Prompt]) -> tuple[Any, Any]:
     """Ids and mask (prompt, token), padded on the right."""
     longest = max(map(len, prompts))
-    fill = getattr(loaded.model.config, "pad_token_id", None)
+    fill = getattr(network.config, "pad_token_id", None)
     ids = torch.full(
         (len(prompts), longest),
         fill if isinstance(fill, int) and fill >= 0 else 0,
@@ -92,22 +107,22 @@ def _padded(loaded: Loaded, prompts: Sequence[Prompt]) -> tuple[Any, Any]:
     for row, prompt in enumerate(prompts):
         ids[row, : len(prompt)] = torch.from_numpy(prompt.ids)
         mask[row, : len(prompt)] = 1
-    device = next(loaded.model.parameters()).device
+    device = next(network.parameters()).device
     return ids.to(device), mask.to(device)
 
 
-def _blocks(found: Sequence[Any], layers: tuple[int, ...]) -> list[Any]:
+def _at_layers(told: Sequence[Any], layers: tuple[int, ...]) -> list[Any]:
     """What blocks told, by the layer at which they end.
 
     None for layer 0, at which no block ends.
     """
-    return [None if layer == 0 else found[layer - 1] for layer in layers]
+    return [None if layer == 0 else told[layer - 1] for layer in layers]
 
 
-def _states(states: list[Any], here: Any, size: int, normalise: bool, loaded: Loaded) -> np.ndarray:
-    shape = next(one.shape for one in states if one is not None)
-    double = loaded.model.dtype == torch.float64
-    out = np.zeros((shape[0], len(states), size, shape[2]), np.float64 if double else np.float32)
+def _states(states: list[Any], here: Any, size: int, normalise: bool, name: str) -> np.ndarray:
+    sample = next(state for state in states if state is not None)
+    (count, tokens, d), double = sample.shape, sample.dtype == torch.float64
+    out = np.zeros((count, len(states), size, d), np.float64 if double else np.float32)
     for k, state in enumerate(states):
         if state is None:
             out[:, k] = np.nan
@@ -118,29 +133,28 @@ def _states(states: list[Any], here: Any, size: int, normalise: bool, loaded: Lo
         values = values.masked_fill(~here[..., None], 0)
         if not bool(torch.isfinite(values).all()):
             raise SimulationError(
-                f"{loaded.name} left the numbers in {loaded.model.dtype}; run it with"
-                " dtype='float32'"
+                f"{name} left the numbers in {sample.dtype}; run it with dtype='float32'"
             )
-        out[:, k, : shape[1]] = values.cpu().numpy()
+        out[:, k, :tokens] = values.cpu().numpy()
     return out
 
 
 def _attention(maps: list[Any], here: Any, size: int) -> np.ndarray:
-    shape = next(one.shape for one in maps if one is not None)
+    shape = next(rows.shape for rows in maps if rows is not None)
     out = np.zeros((shape[0], len(maps), shape[1], size, size), np.float32)
     both = (here[:, :, None] & here[:, None, :])[:, None]
-    for k, one in enumerate(maps):
-        out[:, k] = np.nan if one is None else 0
-        if one is not None:
-            out[:, k, :, : shape[2], : shape[3]] = one.masked_fill(~both, 0).float().cpu().numpy()
+    for k, rows in enumerate(maps):
+        out[:, k] = np.nan if rows is None else 0
+        if rows is not None:
+            out[:, k, :, : shape[2], : shape[3]] = rows.masked_fill(~both, 0).float().cpu().numpy()
     return out
 
 
 def _entropy(maps: list[Any], here: Any, size: int) -> np.ndarray:
-    shape = next(one.shape for one in maps if one is not None)
+    shape = next(rows.shape for rows in maps if rows is not None)
     out = np.full((shape[0], len(maps), shape[1], size), np.nan, np.float32)
-    for k, one in enumerate(maps):
-        if one is not None:
-            rows = torch.special.entr(one.float()).sum(-1).masked_fill(~here[:, None], torch.nan)
-            out[:, k, :, : shape[2]] = rows.cpu().numpy()
+    for k, rows in enumerate(maps):
+        if rows is not None:
+            sums = torch.special.entr(rows.float()).sum(-1).masked_fill(~here[:, None], torch.nan)
+            out[:, k, :, : shape[2]] = sums.cpu().numpy()
     return out

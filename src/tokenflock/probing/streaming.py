@@ -27,9 +27,11 @@ class Memory:
         pass
 
     def add(self, block: xr.Dataset) -> None:
+        """Put a block of prompts behind those that are there."""
         self.blocks.append(block)
 
     def result(self) -> xr.Dataset:
+        """All of them as one."""
         if len(self.blocks) == 1:
             return self.blocks[0]
         return xr.concat(
@@ -60,6 +62,7 @@ class File:
         return self.stack.__exit__(*raised)
 
     def add(self, block: xr.Dataset) -> None:
+        """Put a block of prompts behind those that are there."""
         if not self.done:
             self._lay_out(block)
         here = slice(self.done, self.done + block.sizes["prompt"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -27,13 +28,15 @@ class Energies(CosineObservable):
 
     dims: ClassVar[tuple[str, ...]] = ("beta",)
 
-    betas: Array = (1.0, 4.0, 16.0)
+    betas: Array = eqx.field(default=(1.0, 4.0, 16.0))
     "inverse temperatures"
 
     def of_cosines(self, G: Rows, w: Weights) -> Array:
+        """The energy for each beta."""
         return jnp.stack([w @ jnp.exp(beta * (G - 1)) @ w for beta in self.betas])
 
     def coords(self) -> dict[str, Any]:
+        """The inverse temperatures."""
         return {"beta": np.asarray(self.betas)}
 
 

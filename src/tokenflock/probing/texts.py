@@ -48,10 +48,10 @@ def as_texts(texts: Texts) -> list[Text]:
         texts = [texts]
     elif isinstance(texts, os.PathLike):
         texts = from_file(texts)
-    found = [Text(one) if isinstance(one, str) else one for one in texts]
-    kinds = all(isinstance(one, Text) for one in found)
-    require(bool(found) and kinds, "texts", "a text, a Path, or a list of texts", f"{texts!r:.80}")
-    return found
+    items = [Text(item) if isinstance(item, str) else item for item in texts]
+    kinds = all(isinstance(item, Text) for item in items)
+    require(bool(items) and kinds, "texts", "a text, a Path, or a list of texts", f"{texts!r:.80}")
+    return items
 
 
 def from_file(path: str | os.PathLike[str]) -> list[Text]:
@@ -70,29 +70,29 @@ def from_file(path: str | os.PathLike[str]) -> list[Text]:
         return _items(content, path)
     if path.suffix.lower() == ".csv":
         rows = csv.reader(content.splitlines(keepends=True))
-        found = _texts(" ".join(row) for row in rows)
+        texts = _texts(" ".join(row) for row in rows)
     else:
-        found = paragraphs(content)
-    if not found:
+        texts = paragraphs(content)
+    if not texts:
         raise UserError(f"{path} holds no text")
-    return found
+    return texts
 
 
 def from_stdin() -> list[Text]:
     """The paragraphs on standard input."""
-    found = paragraphs(sys.stdin.read())
-    if not found:
+    texts = paragraphs(sys.stdin.read())
+    if not texts:
         raise UserError(
             "standard input holds no text; write e.g.: tokenflock probe MODEL --text - < essay.txt"
         )
-    return found
+    return texts
 
 
 def paragraphs(content: str) -> list[Text]:
     r"""A text cut at its blank lines, and at every line where lines are so long that each is a
     paragraph (as in WikiText).
 
-    >>> [one.text for one in paragraphs("One.\nStill one.\n\nTwo.")]
+    >>> [part.text for part in paragraphs("One.\nStill one.\n\nTwo.")]
     ['One.\nStill one.', 'Two.']
     """
     blocks = re.split(r"\n\s*\n", content)
@@ -126,7 +126,7 @@ def built_in() -> list[Text]:
 def wikitext(split: str = "test") -> list[Text]:
     """The paragraphs of WikiText-103, from the hub or its cache (package `datasets`)."""
     try:
-        import datasets
+        import datasets  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise UserError(
             "WikiText needs the package datasets (pip install datasets), or a file: --text"
@@ -160,13 +160,12 @@ def _item(item: Any, path: Path, wanted: str) -> Text:
     if isinstance(item, str):
         return Text(item)
     ids = item.get("ids") if isinstance(item, dict) else None
-    whole = isinstance(ids, list) and all(isinstance(one, int) for one in ids)
+    ready = isinstance(ids, list) and all(isinstance(token, int) for token in ids)
     require(
-        whole or (ids is None and isinstance(item, dict) and "text" in item),
+        ready or (ids is None and isinstance(item, dict) and "text" in item),
         str(path),
         wanted,
         f"{item!r:.60}",
     )
-    return Text(
-        str(item.get("text", "")), tuple(ids) if whole else None, tuple(item.get("special", ()))
-    )
+    text, special = str(item.get("text", "")), tuple(item.get("special", ()))
+    return Text(text, tuple(ids) if isinstance(ids, list) else None, special)

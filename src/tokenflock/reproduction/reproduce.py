@@ -21,7 +21,7 @@ SCALES = ("quick", "paper")
 
 
 @dataclass(frozen=True)
-class Watcher:
+class Audience:
     """Whom to tell: a beginning item, its (done, total), and what came of it."""
 
     begins: Callable[[Item], None] = lambda item: None
@@ -37,7 +37,7 @@ def reproduce(
     figures: bool = True,
     model: str | None = None,
     again: bool = False,
-    watcher: Watcher | None = None,
+    watcher: Audience | None = None,
 ) -> Report:
     """Rerun papers, figures or statements, and judge every claim.
 
@@ -54,7 +54,7 @@ def reproduce(
     """
     require(scale in SCALES, "scale", " or ".join(map(repr, SCALES)), repr(scale))
     items = find([names] if isinstance(names, str) else list(names))
-    watcher, how = watcher or Watcher(), (scale, model, figures, again)
+    watcher, how = watcher or Audience(), (scale, model, figures, again)
     if out is None:
         return Report(tuple(_each(items, None, how, watcher, [])), None)
     folder = Folder(made_folder(out))
@@ -72,7 +72,7 @@ def _each(
     items: Sequence[Item],
     folder: Folder | None,
     how: tuple[str, str | None, bool, bool],
-    watcher: Watcher,
+    watcher: Audience,
     done: list[Outcome],
 ) -> list[Outcome]:
     """Add what comes of every item to `done`, one by one."""

@@ -26,6 +26,8 @@ import xarray as xr
 from tokenflock.errors import UserError
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
 from tokenflock.plots import look, panels
+from tokenflock.probing.options import Recording, Variant
+from tokenflock.probing.surveying import NEAR
 from tokenflock.reproduction.claim import Claim, Interval, NotRun, at_least, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.verbs.measure import measure
@@ -33,12 +35,16 @@ from tokenflock.verbs.measure import measure
 SOURCE = "Figure 1"
 MODEL = "albert/albert-xlarge-v2"
 DEPTH, HEADS = 24, 16  # of the published model
-MINIMUM, LENGTH, BINS, NEAR = 300, 512, 200, 0.1
+MINIMUM, LENGTH, BINS = 300, 512, 200
 # Print has "growing mass at 1", "further enhanced" by as many passes again, in panels from -0.3 to
 # 1.05. A growth that can be seen there: a tenth of the way to 1, and five times the peak of 1/512
 # that the diagonal puts into the last bin at every layer.
 WAY, MASS = 0.1, 0.01
-VARIANTS = {"as trained": {}, "one head": {"heads": 1}, "untrained": {"untrained": True}}
+VARIANTS = {
+    "as trained": Variant(),
+    "one head": Variant(heads=1),
+    "untrained": Variant(untrained=True),
+}
 COLOURS = {"as trained": 0, "one head": 1, "untrained": 3}
 
 
@@ -47,14 +53,15 @@ def compute(scale: Scale) -> xr.Dataset:
     try:
         loaded = probing.load(model)
         texts, source = _texts(probing, model)
-        depth = loaded.depth
+        facts = loaded.facts
+        depth = facts.depth
         texts = probing.choose(
             loaded,
             texts,
             scale.pick(quick=4, paper=32),
             MINIMUM,
             seed=0,
-            length=min(LENGTH, loaded.room),
+            length=min(LENGTH, facts.room),
         )
         told = _told(scale.progress, 4)
         runs = [
@@ -62,16 +69,21 @@ def compute(scale: Scale) -> xr.Dataset:
                 model,
                 texts,
                 2 * depth,
+                variant=variant,
+                record=Recording(states=False),
                 observe=_observables(),
-                states=False,
                 batch=1,
                 progress=told(k),
-                **how,
             )
-            for k, how in enumerate(VARIANTS.values())
+            for k, variant in enumerate(VARIANTS.values())
         ]
         ends = probing.probe(
-            model, texts[:2], 2 * depth, layers=[0, depth, 2 * depth], batch=1, progress=told(3)
+            model,
+            texts[:2],
+            2 * depth,
+            record=Recording(layers=[0, depth, 2 * depth]),
+            batch=1,
+            progress=told(3),
         )
     except UserError as error:
         raise NotRun(str(error)) from None
@@ -90,15 +102,14 @@ def compute(scale: Scale) -> xr.Dataset:
         .assign(_choices(ends))
         .assign_coords(variant=list(VARIANTS))
     )
-    config = loaded.model.config
     tokens = int((data.w > 0).sum("token").mean())
     return data.assign_attrs(
-        model=loaded.name,
+        model=facts.name,
         depth=depth,
-        heads=config.num_attention_heads,
+        heads=facts.heads,
         text=source,
         setting=(
-            f"{loaded.name} (d = {config.hidden_size}, {config.num_attention_heads} heads, {depth}"
+            f"{facts.name} (d = {facts.width}, {facts.heads} heads, {depth}"
             f" passes of one layer, then {2 * depth}), {len(texts)} prompts of {tokens} tokens from"
             f" {source}, seed 0"
         ),

@@ -33,11 +33,11 @@ LABELS = {
     "cluster_count": "clusters (cosine ≥ 0.9)",
     "effective_rank": "effective rank",
 }
-_KEPT: dict[Any, Trained] = {}
+_KEPT: dict[Any, TrainedModel] = {}
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """A model after its training, and the same model before it."""
 
     model: LanguageModel
@@ -88,12 +88,12 @@ def marks(scale: Scale) -> tuple[int, ...]:
 def passages(scale: Scale) -> np.ndarray:
     """Windows of held-out text, (prompt, token)."""
     context = settings(scale)[0].context
-    return text.passages(text.halves(corpus()[1], context)[1], context)
+    return text.passages(text.split(corpus()[1], context)[1], context)
 
 
 def train(
     scale: Scale, seed: int, tell: Callable[[int], None] = lambda step: None, **changes: Any
-) -> Trained:
+) -> TrainedModel:
     """A model of the study's shape, with changes such as `norm="post"`."""
     key = scale.name, seed, tuple(sorted(changes.items()))
     if key not in _KEPT:
@@ -103,22 +103,22 @@ def train(
 
 def _trained(
     scale: Scale, seed: int, tell: Callable[[int], None], changes: dict[str, Any]
-) -> Trained:
+) -> TrainedModel:
     shape, schedule = settings(scale, **changes)
     alphabet, ids = corpus()
-    data, held_out = text.halves(ids, shape.context)
+    data, held_out = text.split(ids, shape.context)
     config = Config(shape, replace(schedule, seed=seed), alphabet, "")
     diary = Diary(text.passages(held_out, shape.context), frozenset(marks(scale)))
     *_, last = run(untrained(config), data, held_out, lambda now: tell(now.step), diary)
-    return Trained(
+    return TrainedModel(
         last.model, fresh(shape, seed), last.history[-1][2], xr.concat(diary.pages, "step")
     )
 
 
-def train_all(scale: Scale, kinds: Sequence[dict[str, Any]]) -> list[list[Trained]]:
+def train_all(scale: Scale, kinds: Sequence[dict[str, Any]]) -> list[list[TrainedModel]]:
     """Models of several kinds, a list of seeds for each; progress counts steps."""
     steps, count = settings(scale)[1].steps, len(kinds) * len(seeds(scale))
-    found: list[list[Trained]] = []
+    found: list[list[TrainedModel]] = []
     for k, kind in enumerate(kinds):
         before = [(k * len(seeds(scale)) + seed) * steps for seed in seeds(scale)]
         found.append(
@@ -141,7 +141,7 @@ def layers(model: LanguageModel, ids: np.ndarray, depth: int | None = None) -> x
 
 
 def trained_and_not(
-    models: Sequence[Trained], ids: np.ndarray, depth: int | None = None
+    models: Sequence[TrainedModel], ids: np.ndarray, depth: int | None = None
 ) -> xr.Dataset:
     """The same for each seed, before and after the training: (weights, seed, layer)."""
     rows = [

@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from tokenflock.gpt.settings import RUNGS
-from tokenflock.gpt.text import halves
+from tokenflock.gpt.text import split
 from tokenflock.gpt.training import validate
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import corpus, said, settings, train_all
@@ -32,7 +32,7 @@ def compute(scale: Scale) -> xr.Dataset:
         scale, [{"rung": rung} if rung != "gpt" else {"norm": "pre"} for rung in RUNGS]
     )
     shape, _ = settings(scale)
-    data, _ = halves(corpus()[1], shape.context)
+    data, _ = split(corpus()[1], shape.context)
     learned = [validate(one.model, data, shape.context) for one in models[0]]
     return xr.Dataset(
         {
