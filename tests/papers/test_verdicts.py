@@ -20,7 +20,7 @@ from tokenflock.pages.paper import page
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.item import find
 from tokenflock.reproduction.outcome import Outcome, Report
-from tokenflock.reproduction.reproduce import Watcher, reproduce
+from tokenflock.reproduction.reproduce import Audience, reproduce
 
 __all__ = ["only"]  # a fixture
 
@@ -141,7 +141,7 @@ def test_a_result_of_one_model_is_not_that_of_another(tmp_path, only):
         return xr.Dataset({"two": sizes[scale.model]}, attrs={"setting": ""})
 
     only(item("fake", measured))
-    watcher = Watcher(ends=lambda outcome, remembered: told.append(remembered))
+    watcher = Audience(ends=lambda outcome, remembered: told.append(remembered))
     for model in (*sizes, *sizes):
         report = reproduce(out=tmp_path / "report", model=model, watcher=watcher)
         assert report.claims[0].measured == sizes[model]

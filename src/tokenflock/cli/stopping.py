@@ -113,9 +113,17 @@ def _watch(end: int, heard: list[int]) -> None:
 
     An empty read says that the command is over.
     """
+    with suppress(_Over):
+        _end(end, heard)
+
+
+class _Over(Exception):
+    """The command is over."""
+
+
+def _end(end: int, heard: list[int]) -> None:
+    """After a signal, wait for the command to end by itself, or end it."""
     first = _next(end, heard, None)
-    if first is None:
-        return
     deadline, latest = time.monotonic() + GRACE, time.monotonic() + WRITING
     while (left := deadline - time.monotonic()) > 0:
         if _next(end, heard, left) is not None:
@@ -128,12 +136,12 @@ def _watch(end: int, heard: list[int]) -> None:
 
 
 def _next(end: int, heard: list[int], seconds: float | None) -> int | None:
-    """The next of these signals within so many seconds; ends the thread when the pipe closes."""
+    """The next of these signals within so many seconds; over when the pipe closes."""
     ready, _, _ = select.select([end], [], [], seconds)
     while ready:
         data = os.read(end, 1)
         if not data:
-            raise SystemExit
+            raise _Over
         if data[0] in heard:
             return data[0]
         ready, _, _ = select.select([end], [], [], seconds)
