@@ -11,9 +11,10 @@ import numpy as np
 from cyclopts import Parameter
 
 from tokenflock.catalogue import Entry, Option, find
-from tokenflock.cli.console import console
+from tokenflock.cli.console import console, say
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
+from tokenflock.theory._guard import explains_nan, guarded, numbers_in
 
 _EXAMPLE = """
 
@@ -114,13 +115,12 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
         for name, value in given.items()
         if name not in lists
     }
-    try:
-        found = entry.load()(**single, **grids)
-    except TypeError as error:
-        raise UserError(f"{entry.slug}: {error}") from None
-    except ValueError as error:
-        raise UserError(str(error)) from None
-    _print(entry, grids, _columns(entry, found), json)
+    form = entry.load()
+    found = guarded(form)(**single, **grids)
+    answers = _columns(entry, found)
+    _print(entry, grids, answers, json)
+    if not json and any(np.isnan(part).any() for part in numbers_in(tuple(answers.values()))):
+        say(f"({explains_nan(form)})")
 
 
 def _argument(option: Option, value: Any) -> Any:

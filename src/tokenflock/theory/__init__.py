@@ -1,5 +1,15 @@
 """What is proved, in closed form: `from tokenflock.theory import transition_curve`."""
 
+from typing import Any
+
 from tokenflock.catalogue import lazy
 
-__getattr__, __dir__, __all__ = lazy("theory")
+_member, __dir__, __all__ = lazy("theory")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    from tokenflock.theory._guard import guarded
+
+    return guarded(_member(name))

@@ -21,6 +21,15 @@ def scaled_expi(x: ArrayLike) -> NDArray[np.float64]:
     return np.where(far, tail / distant, expi(near) * np.exp(-near))
 
 
+def log_iv(order: ArrayLike, x: ArrayLike) -> NDArray[np.float64]:
+    """log I_order(x) for x >= 0, also where I_order(x) overflows."""
+    order, x = np.broadcast_arrays(np.asarray(order, np.float64), np.asarray(x, np.float64))
+    far = x > 1e8
+    with np.errstate(divide="ignore"):
+        near = np.log(ive(order, np.where(far, 1.0, x)))
+    return x + np.where(far, -np.log(2 * np.pi * np.where(far, x, 1.0)) / 2, near)
+
+
 def log_bessel_ratio(k: ArrayLike, x: ArrayLike, d: ArrayLike) -> NDArray[np.float64]:
     """log of Gamma(d/2) (2/x)^(d/2-1) I_(k+d/2-1)(x) for x >= 0, for any order and any argument."""
     k, x, d = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (k, x, d)))

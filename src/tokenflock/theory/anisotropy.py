@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._check import Numbers, above, between, finite, whole
+from ._check import Numbers, above, between, finite, whole, within
 from ._roots import bracketed_root
 from .kernel import log_kernel_eigenvalue
 
@@ -47,7 +47,8 @@ def two_cluster_growth(
         H = [[-2p(p a - (1-p) b), -2p(1-p)c], [-2p(1-p)c, -2(1-p)((1-p) a - p b)]],
         a = (lambda1 - lambda2) e^lambda1,   b = lambda1 e^(-lambda1),   c = lambda2 e^(-lambda1)
 
-    negative: the pair is a trap for the ascent of int int e^(x.Dy) dmu dmu.
+    negative: the pair is a trap for the ascent of int int e^(x.Dy) dmu dmu. Infinite where
+    e^lambda1 is beyond the numbers.
 
     Source: derived for the energy of arXiv 2501.03096.
 
@@ -57,10 +58,13 @@ def two_cluster_growth(
     """
     lambda1, lambda2 = finite("lambda1", lambda1), finite("lambda2", lambda2)
     p = between("p", p, 0, 1, "0.5")
-    a = (lambda1 - lambda2) * np.exp(lambda1)
-    b, c = lambda1 * np.exp(-lambda1), lambda2 * np.exp(-lambda1)
+    top = np.abs(lambda1)  # e^top is taken out: it may overflow
+    a = (lambda1 - lambda2) * np.exp(lambda1 - top)
+    b, c = lambda1 * np.exp(-lambda1 - top), lambda2 * np.exp(-lambda1 - top)
     first, second = -2 * p * (p * a - (1 - p) * b), -2 * (1 - p) * ((1 - p) * a - p * b)
-    return ((first + second) / 2 + np.hypot((first - second) / 2, 2 * p * (1 - p) * c))[()]
+    growth = (first + second) / 2 + np.hypot((first - second) / 2, 2 * p * (1 - p) * c)
+    with np.errstate(over="ignore", divide="ignore"):
+        return (np.sign(growth) * np.exp(top + np.log(np.abs(growth))))[()]
 
 
 def antipodal_energy(eigenvalue: ArrayLike = 1.0, p: ArrayLike = 0.5) -> Numbers:
@@ -76,7 +80,7 @@ def antipodal_energy(eigenvalue: ArrayLike = 1.0, p: ArrayLike = 0.5) -> Numbers
     >>> print(f"{antipodal_energy(-1.0):.10f}")
     1.5430806348
     """
-    c, p = finite("eigenvalue", eigenvalue), np.asarray(p, dtype=np.float64)
+    c, p = finite("eigenvalue", eigenvalue), within("p", p, 0, 1, "0.5")
     q = 1 - p
     return ((p * p + q * q) * np.exp(c) + 2 * p * q * np.exp(-c))[()]
 

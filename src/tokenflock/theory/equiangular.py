@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._check import Numbers, finite, real, whole
+from ._check import Numbers, finite, whole
 from ._clock import clock, clock_at, elapsed, excess, gap
 
 
@@ -33,7 +33,7 @@ def equiangular_speed(
     >>> print(f"{equiangular_speed(0.0, 32, 1.0):.10f}")
     0.0593150034
     """
-    gamma, n, beta = real("gamma", gamma, "0.0"), whole("n", n, 2, "32"), finite("beta", beta)
+    gamma, n, beta = finite("gamma", gamma, "0.0"), whole("n", n, 2, "32"), finite("beta", beta)
     shape = 2 * (1 - gamma) * ((n - 1) * gamma + 1)
     with np.errstate(over="ignore"):
         if unnormalised:

@@ -101,7 +101,16 @@ def gaussian_speed(
     >>> print(gaussian_speed([1.0], [[2.0]], [[1.0]], [[1.0]]).covariance)
     [[8.]]
     """
-    m, S, A, V = (np.asarray(x, dtype=np.float64) for x in (mean, covariance, A, V))
+    m, S, A, V = (
+        finite(name, x, "np.eye(d)")
+        for name, x in (("mean", mean), ("covariance", covariance), ("A", A), ("V", V))
+    )
+    d = m.shape[-1] if m.ndim else 0
+    if not d or any(x.shape[-2:] != (d, d) for x in (S, A, V)):
+        shapes = [x.shape for x in (m, S, A, V)]
+        refuse(
+            "mean, covariance, A, V", "of shapes (d,), (d, d), (d, d), (d, d)", shapes, "np.eye(d)"
+        )
     field = V @ S @ np.swapaxes(A, -1, -2)
     half = field @ S
     mean_speed = np.einsum("...ab,...b->...a", V + field, m)
@@ -129,6 +138,8 @@ def gaussian_flow(
     [[2.]]
     """
     t = at_least("t", finite("t", t), 0, "0.1")
+    if t.size == 0:
+        refuse("t", "one time or several", t.tolist(), "0.1")
     m, S = np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
     d = m.shape[-1] if m.ndim == 1 else 0
     if not d or any(np.shape(x) != (d, d) for x in (S, A, V)):
@@ -158,6 +169,7 @@ def gaussian_flow(
         rtol=1e-11,
         atol=1e-13,
     )
-    path[: solution.y.shape[1]] = solution.y.T
+    reached = np.reshape(solution.y, (start.size, -1))  # no time at all, if it blows up before
+    path[: reached.shape[1]] = reached.T
     path = path[back.reshape(t.shape)]
     return Moments(path[..., :d], path[..., d:].reshape(*t.shape, d, d))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._check import Numbers, above, between, finite, whole
+from ._check import Numbers, above, between, finite, refuse, whole
 from ._clock import clock
 from ._roots import bracketed_root
+
+MOST = 1_000_000  # layers that are applied one by one
 
 
 def layer_cosines(
@@ -57,6 +59,9 @@ def layer_crossing(
     >>> print(layer_crossing([0, 4, 6], n=32))
     [ 55.  75. 175.]
     """
+    most = int(whole("most", most, 0, "20_000"))
+    if most > MOST:
+        refuse("most", f"at most {MOST:,} layers", most, "20_000")
     u, n, beta, h = _start(n, beta, h, gamma0)
     u, delta = np.broadcast_arrays(u, between("delta", delta, 0, 1, "1e-3"))
     count = np.where(u <= delta, 0.0, np.inf)
@@ -94,10 +99,10 @@ def layer_transition_curve(
         between("delta", delta, 0, 1, "1e-3"),
     )
     h = above("h", finite("h", h), 0, "0.1")
-    t, n, delta, h, gamma0 = np.broadcast_arrays(
-        t, n, delta, h, np.asarray(gamma0, dtype=np.float64)
-    )
+    t, n, delta, h, gamma0 = np.broadcast_arrays(t, n, delta, h, finite("gamma0", gamma0, "0.0"))
     steps = np.floor(t / h + 1e-9)
+    if steps.max(initial=0) > MOST / 50:  # the recursion runs once for each guess of beta
+        refuse("t", f"at most {MOST // 50:,} layers of h", float(t.max()), "30.0")
 
     def lateness(beta: NDArray) -> NDArray:
         return np.log(_layer_gaps(steps, n, beta, h, gamma0) / delta)
@@ -115,6 +120,8 @@ def _layer_gaps(
     u, n, beta, h = _start(n, beta, h, gamma0)
     steps, u = np.broadcast_arrays(steps, u)
     result = u
+    if steps.max(initial=0) > MOST:
+        refuse("steps", f"at most {MOST:,} layers (t / h)", float(steps.max()), "1000")
     for step in range(1, int(steps.max(initial=0)) + 1):
         u = _one_layer(u, n, beta, h)
         result = np.where(step <= steps, u, result)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import iv, ive
+from scipy.special import ive, logsumexp
 
 from ._check import Numbers, above, at_least, finite, within
+from ._special import log_iv
 
 _MODES = np.arange(1, 21)
 
@@ -51,7 +52,8 @@ def position_influence(
         Y = log((e^decay - 1)/(e^(decay s) - 1)),
         psi_c(y) = sum_j c^(j+1) y^j / (j! (j+1)!) = sqrt(c/y) I_1(2 sqrt(c y))
 
-    Letters: 0 < s <= 1, a_k and w_k as in `middle_critical_time`.
+    Letters: 0 < s <= 1, a_k and w_k as in `middle_critical_time`. inf beyond the numbers (beta
+    above a few).
 
     Source: arXiv 2605.09213.
 
@@ -68,11 +70,15 @@ def position_influence(
         above("decay", finite("decay", decay), 0, "1.0"),
         _weights(above("M", M, 0, "8.0")),
     )
-    y = np.log(np.expm1(decay) / np.expm1(decay * s))[..., None]
-    c = _MODES**2 * iv(_MODES, beta[..., None]) * t[..., None]
-    product = np.maximum(c * y, 1e-30)  # psi_c(y) -> c as c y -> 0
-    kernel = (weights * c * iv(1, 2 * np.sqrt(product)) / np.sqrt(product)).sum(-1)
-    return (decay * np.exp(decay * s) / np.expm1(decay) * kernel)[()]
+    share = -np.expm1(-decay)  # 1 - e^(-decay): all in logarithms, for e^decay overflows
+    y = (decay * (1 - s) + np.log(share / -np.expm1(-decay * s)))[..., None]
+    with np.errstate(divide="ignore", over="ignore"):
+        log_c = 2 * np.log(_MODES) + log_iv(_MODES, beta[..., None]) + np.log(t)[..., None]
+        log_product = np.maximum(log_c + np.log(y), np.log(1e-30))  # psi_c(y) -> c as c y -> 0
+        root = np.exp(np.minimum(log_product / 2, 690.0))
+        log_psi = log_c + log_iv(1.0, 2 * root) - log_product / 2
+        kernel = logsumexp(np.log(weights) + log_psi, axis=-1)
+        return (decay / share * np.exp(decay * (s - 1) + kernel))[()]
 
 
 def _weights(M: NDArray) -> NDArray:

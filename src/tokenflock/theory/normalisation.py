@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from ._check import Numbers, above, at_least, choice, finite, whole
+from ._check import Numbers, above, at_least, choice, finite, real, whole
 from ._clock import clock, clock_at, excess, gap
 from .equiangular import equiangular_cosine, equiangular_speed
 
@@ -57,7 +57,9 @@ def normalised_speed(
     scheme = choice("scheme", scheme, _SCHEMES)
     free = np.asarray(equiangular_speed(rho, n, beta))
     along, length = _output(np.asarray(rho, dtype=np.float64), np.asarray(n), np.asarray(beta))
-    r, t, alpha, switch = (np.asarray(x, dtype=np.float64) for x in (r, t, alpha, switch))
+    r, t, alpha, switch = (
+        real(name, x) for name, x in (("r", r), ("t", t), ("alpha", alpha), ("switch", switch))
+    )
     slowness, radial = _slowness(scheme, r, t, along, length, alpha, switch)
     return Normalised((free / slowness)[()], radial[()])
 

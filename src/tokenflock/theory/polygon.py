@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._check import Numbers, finite, whole
+from ._check import Numbers, finite, refuse, whole
+
+MOST = 10_000_000  # numbers that are held at once
 
 
 def polygon_eigenvalue(
@@ -29,6 +31,8 @@ def polygon_eigenvalue(
     p, n, beta = np.broadcast_arrays(
         whole("p", p, 0, "1"), whole("n", n, 1, "3"), finite("beta", beta)
     )
+    if n.max(initial=1) * max(1, n.size) > MOST:
+        refuse("n", f"such that all corners together are at most {MOST:,}", n.max(), "3")
     m = np.arange(1, int(n.max(initial=1)))
     beta, n, p = beta[..., None], n[..., None], p[..., None]
     x = 2 * np.pi * m / n
@@ -59,6 +63,8 @@ def polygon_growth(n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool =
     1.0
     """
     n, beta = np.broadcast_arrays(whole("n", n, 2, "3"), finite("beta", beta))
+    if n.max(initial=2) ** 2 * max(1, n.size) / 2 > MOST:
+        refuse("n", f"such that n^2 / 2 is at most {MOST:,}", n.max(), "3")
     p = np.arange(1, int(n.max(initial=2)) // 2 + 1)
     values: NDArray = polygon_eigenvalue(p, n[..., None], beta[..., None], unnormalised)
     return np.where(p <= n[..., None] / 2, values, -np.inf).max(-1)[()]

@@ -54,7 +54,8 @@ def strong_centres(delta: ArrayLike = 0.5, d: ArrayLike = 2, n: ArrayLike = np.i
         E = (1 - (1 - sigma)^n) / sigma,   sigma = cap_fraction(delta, d)
 
     among n uniform tokens; n = inf: 1/sigma (on the circle pi/delta). With causal attention they
-    hardly move, and the other tokens gather around them.
+    hardly move, and the other tokens gather around them. Where sigma is below the smallest number
+    (large d) every token is a centre: E = n.
 
     Source: arXiv 2411.04990, with delta = c beta^(-1/2).
 
@@ -64,8 +65,11 @@ def strong_centres(delta: ArrayLike = 0.5, d: ArrayLike = 2, n: ArrayLike = np.i
     """
     above("delta", delta, 0, "0.5")
     sigma, n = cap_fraction(delta, d), at_least("n", n, 1, "200")
+    sigma, n = np.broadcast_arrays(sigma, n)
+    empty = sigma < 1e-300  # caps of no measure: every token is a centre
+    safe = np.where(empty, 0.5, sigma)
     with np.errstate(divide="ignore"):
-        return (-np.expm1(n * np.log1p(-sigma)) / sigma)[()]
+        return np.where(empty, n, -np.expm1(n * np.log1p(-safe)) / safe)[()]
 
 
 def renyi_centres(delta: ArrayLike = 0.5) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._check import Numbers, above, at_least, choice, finite, whole
+from ._check import Numbers, above, at_least, choice, finite, refuse, whole
 from ._roots import bracketed_root
 from .kernel import log_kernel_eigenvalue
 
@@ -78,6 +78,8 @@ def fastest_mode(
     """
     beta, d = at_least("beta", finite("beta", beta), 0, "1.0"), whole("d", d, 2, "3")
     beta, d, kappa = np.broadcast_arrays(beta, d, above("kappa", kappa, 0, "10.0"))
+    if beta.max(initial=0) > 1e10:
+        refuse("beta", "at most 1e10", float(beta.max()), "4.0")
     modes = np.arange(1, int(np.sqrt(2 * beta.max(initial=0))) + 6)
     if choice("model", model, _MODELS) == "USA" and np.isinf(kappa).all():
         model = "SA"  # the same order, and no overflow

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._check import Numbers, nonzero, real, refuse, whole, within
+from .polygon import MOST
 
 
 def simplex_energy(n: ArrayLike = 4, beta: ArrayLike = 1.0) -> Numbers:
@@ -66,6 +67,8 @@ def polygon_energy(n: ArrayLike = 5, beta: ArrayLike = 1.0) -> Numbers:
     0.5748093161
     """
     n, beta = np.broadcast_arrays(whole("n", n, 1, "5"), nonzero("beta", beta))
+    if n.max(initial=1) * max(1, n.size) > MOST:
+        refuse("n", f"such that all corners together are at most {MOST:,}", n.max(), "5")
     m = np.arange(int(n.max(initial=1)))
     terms = np.exp(beta[..., None] * np.cos(2 * np.pi * m / n[..., None]))
     return (np.where(m < n[..., None], terms, 0.0).sum(-1) / (2 * beta * n))[()]

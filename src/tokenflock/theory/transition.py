@@ -65,7 +65,7 @@ def transition_curve(
         whole("n", n, 2, "32"),
         between("delta", delta, 0, 1, "1e-3"),
     )
-    t, n, delta, gamma0 = np.broadcast_arrays(t, n, delta, np.asarray(gamma0, dtype=np.float64))
+    t, n, delta, gamma0 = np.broadcast_arrays(t, n, delta, finite("gamma0", gamma0, "0.0"))
     direction = (
         -1.0 if unnormalised else 1.0
     )  # normalised attention slows down with beta, unnormalised speeds up
