@@ -422,18 +422,18 @@ def _values(
     if known:
         tally.add(known * steps)
     pieces = [rows[k : k + chosen.chunk] for k in range(0, len(rows), chosen.chunk)]
+    split = len(pieces) > 1 or known > 0  # then all meet on the host, else they stay where they are
     parts = []
     for piece in pieces:
 
         def report(done: np.ndarray, values: Values, piece: np.ndarray = piece) -> None:
-            if all(isinstance(one, np.ndarray) for one in values.values()):
-                saved.keep(piece[done], {name: one[done] for name, one in values.items()})
+            if split or all(isinstance(one, np.ndarray) for one in values.values()):
+                kept = {name: np.asarray(one)[done] for name, one in values.items()}
+                saved.keep(piece[done], kept)
             tally.add(len(done) * steps)
 
-        parts.append(chosen.run(ids[piece], [one[piece] for one in swept], report))
-        if len(pieces) > 1 or known:
-            parts[-1] = {name: np.asarray(one) for name, one in parts[-1].items()}
-            saved.keep(piece, parts[-1])
+        values = chosen.run(ids[piece], [one[piece] for one in swept], report)
+        parts.append({name: np.asarray(one) for name, one in values.items()} if split else values)
     if not known:
         return parts[0] if len(parts) == 1 else _joined(parts)
     for piece, values in zip(pieces, parts):
