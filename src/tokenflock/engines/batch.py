@@ -34,7 +34,7 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
 
     def system(x, key, values, first):
         law, solver, observables = fill(parts, paths, values)
-        one = advance(solver, law, w, key, x.dtype)
+        step_on = advance(solver, law, w, key, x.dtype)
         look = (
             on_sphere
             if isinstance(law.space, Sphere)
@@ -42,7 +42,7 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
         )
 
         def frame(carry, stride):
-            carry = jax.lax.fori_loop(0, stride, lambda _, carry: one(carry), carry)
+            carry = jax.lax.fori_loop(0, stride, lambda _, carry: step_on(carry), carry)
             return carry, [look(observable, carry[0], w) for observable in observables]
 
         (x, _), values = jax.lax.scan(frame, (x, first), strides)
@@ -55,9 +55,11 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
 @eqx.filter_jit
 def _start(parts: Parts, paths, x, w, swept):
     """Observables at time zero."""
-    return jax.vmap(lambda x, values: [one.measure(x, w) for one in fill(parts, paths, values)[2]])(
-        x, swept
-    )
+
+    def observe(x, values):
+        return [observable.measure(x, w) for observable in fill(parts, paths, values)[2]]
+
+    return jax.vmap(observe)(x, swept)
 
 
 def run(job: Job, x: Any, keys: jax.Array, swept: list[Any], slots: int | None = 256) -> Values:
@@ -66,12 +68,12 @@ def run(job: Job, x: Any, keys: jax.Array, swept: list[Any], slots: int | None =
     With `slots`, so many systems at a time and the results on the host: what a CPU likes. Without,
     all at once and the results on the device.
     """
-    found = (
+    results = (
         _whole(job, x, keys, swept)
         if slots is None
         else _queue(job, np.asarray(x), keys, swept, min(slots, len(x)))
     )
-    return {one.name: values for one, values in zip(job.observables, found)}
+    return {observable.name: values for observable, values in zip(job.observables, results)}
 
 
 def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Array]:
@@ -104,7 +106,7 @@ def _queue(
         np.asarray(jax.random.key_data(keys)),
     )
     w = jnp.asarray(job.w, job.dtype)
-    found = [
+    results = [
         _open(np.asarray(value), frames) for value in _start(job.parts, job.paths, x, w, swept)
     ]
     state = _Slots(x, slots)
@@ -121,7 +123,7 @@ def _queue(
             state.x,
             w,
             keys_now,
-            [one[ids] for one in swept],
+            [values[ids] for values in swept],
             first,
             jnp.asarray(strides[block]),
         )
@@ -131,14 +133,14 @@ def _queue(
             np.asarray(tokens),
             [np.asarray(value) for value in values],
             np.asarray(least),
-            found,
+            results,
             size,
             frames,
         )
-        state.clear(blocks, job.delta, found, size)
+        state.clear(blocks, job.delta, results, size)
         if even or not state.busy.any():
             state.fill(x)
-    return found
+    return results
 
 
 def _check_sound(job: Job, least: Any) -> None:
@@ -186,18 +188,18 @@ class _Slots:
     def busy(self) -> np.ndarray:
         return self.ids >= 0
 
-    def record(self, who, tokens, values, least, found, size: int, frames: int) -> None:
+    def record(self, who, tokens, values, least, results, size: int, frames: int) -> None:
         """Write a block of frames to the results."""
         self.x[who] = tokens[who]
         self.least[who] = least[who]
         for slot in np.flatnonzero(who):
             a = 1 + self.block[slot] * size
             b = min(a + size, frames)
-            for target, value in zip(found, values):
+            for target, value in zip(results, values):
                 target[self.ids[slot], a:b] = value[slot, : b - a]
         self.block[who] += 1
 
-    def clear(self, blocks: int, delta: float | None, found, size: int) -> None:
+    def clear(self, blocks: int, delta: float | None, results, size: int) -> None:
         """Take out what is finished or settled.
 
         The last values of the settled stand for the rest.
@@ -205,7 +207,7 @@ class _Slots:
         settled = np.zeros_like(self.busy) if delta is None else self.least >= 1 - delta
         for slot in np.flatnonzero(self.busy & (settled | (self.block >= blocks))):
             reached = 1 + self.block[slot] * size
-            for target in found:
+            for target in results:
                 target[self.ids[slot], reached:] = target[
                     self.ids[slot], min(reached, target.shape[1]) - 1
                 ]
