@@ -143,9 +143,8 @@ def writable(path: str | os.PathLike[str]) -> bool:
     if not stat.S_ISREG(kind):
         raise UserError(f"{path} is a device, a pipe or a socket, not a file; choose another path")
     if not target.parent.is_dir():
-        raise UserError(
-            f"the folder {target.parent} does not exist; make it with: mkdir -p {target.parent}"
-        )
+        folder = target.parent if path.is_symlink() else path.parent
+        raise UserError(f"the folder {folder} does not exist; make it with: mkdir -p {folder}")
     if not os.access(target.parent, os.W_OK) or (
         target.exists() and not os.access(target, os.W_OK)
     ):

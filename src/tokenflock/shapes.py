@@ -1,13 +1,20 @@
 """The shapes that appear in every signature: n tokens in R^d, m points at which a field is asked
 for.
+
+An `Array` is NumPy's or JAX's: laws and starts hold the one, engines pass the other, and every
+function here takes both.
 """
 
 from __future__ import annotations
 
-from jaxtyping import Array, Float
+import jax
+import numpy as np
+from jaxtyping import Float
 
-Scalar = Float[Array, ""]
-Time = Float[Array, ""]
+Array = jax.Array | np.ndarray
+
+Scalar = Float[Array, ""] | float
+Time = Float[Array, ""] | float
 Tokens = Float[Array, "n d"]
 Points = Float[Array, "m d"]
 Weights = Float[Array, " n"]

@@ -32,7 +32,7 @@ from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._streaming import SIDE, by_rows, by_tiles, tiles
 from tokenflock.dynamics.neural_ode import Activation, NeuralODE
 from tokenflock.engines import resident
-from tokenflock.engines._halves import in_halves
+from tokenflock.engines._split_products import with_split_products
 from tokenflock.engines.job import Job
 from tokenflock.matrices import Ginibre, Per, RandomMatrices, Value
 from tokenflock.observables import (
@@ -252,9 +252,9 @@ def test_products_of_halves_are_exact_to_single_precision(size):
     x = np.asarray(Sphere().project(jnp.asarray(RANDOM.normal(size=(16, 32)))), np.float32)
     M = (size * RANDOM.normal(size=(16, 16)) * np.geomspace(1, 1e6, 16)[:, None]).astype(np.float32)
     with precision("float32"):
-        found = in_halves(lambda x, M: (x @ x.T, M @ x, M[0] @ x, jnp.zeros((16, 16)) @ x))(
-            jnp.asarray(x), jnp.asarray(M)
-        )
+        found = with_split_products(
+            lambda x, M: (x @ x.T, M @ x, M[0] @ x, jnp.zeros((16, 16)) @ x)
+        )(jnp.asarray(x), jnp.asarray(M))
     x, M = x.astype(float), M.astype(float)
     for ours, exact, scale in zip(
         found,
@@ -279,8 +279,8 @@ def test_products_of_halves_reach_into_functions_and_leave_loops():
 
     x = jnp.asarray(Sphere().project(jnp.asarray(RANDOM.normal(size=(16, 16)))), jnp.float32)
     with precision("float32"):
-        ours, theirs = in_halves(law)(x, 3), law(x, 3)
-        text = str(jax.make_jaxpr(in_halves(law))(x, 3))
+        ours, theirs = with_split_products(law)(x, 3), law(x, 3)
+        text = str(jax.make_jaxpr(with_split_products(law))(x, 3))
     assert ours["step"] == 4 and np.abs(ours["x"] - theirs["x"]).max() < 1e-6
     assert text.count("dot_general") == 4 and "f16[16,16]" in text
 

@@ -16,9 +16,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from tokenflock.shapes import Points, Scalar, Tokens
+from tokenflock.shapes import Array, Points, Scalar, Tokens
 from tokenflock.theory.kernel import log_kernel_eigenvalue
 
 BLOCK = 1024  # points whose harmonics of one degree are held at once

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
-from tokenflock.shapes import Rows, Scalar, Weights
+from tokenflock.shapes import Array, Rows, Scalar, Weights
 
 CEILING = 60.0  # caps exp at tokens of weight zero, which may lie above the maximum over the others
 

@@ -7,23 +7,22 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from tokenflock.errors import require
 from tokenflock.frozen import Frozen, concrete
+from tokenflock.shapes import Array, Time
 
 Path = Callable[[Any], Any]
 Matrix = Any  # None (identity) | float (multiple of it) | (m, d) array | t -> (m, d) array
 
 
-def at(M: Matrix, t: Float[Array, ""]) -> Matrix:
+def at(M: Matrix, t: Time) -> Matrix:
     """The matrix at time t."""
     return M(t) if callable(M) else M
 
 
-def act(
-    M: Matrix, x: Float[Array, "*n d"], t: Float[Array, ""] | float = 0.0
-) -> Float[Array, "*n m"]:
+def act(M: Matrix, x: Float[Array, "*n d"], t: Time = 0.0) -> Float[Array, "*n m"]:
     """M x for each row x; the identity where M is None."""
     M = at(M, t)
     if M is None:

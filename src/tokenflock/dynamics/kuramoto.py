@@ -44,7 +44,7 @@ class Kuramoto(Dynamics):
 
     @property
     def isotropic(self) -> bool:
-        return concrete(self.omega) and np.ndim(self.omega) == 0 and self.omega == 0
+        return concrete(self.omega) and np.ndim(self.omega) == 0 and bool(self.omega == 0)
 
     @property
     def dimension(self) -> int | None:

@@ -56,12 +56,9 @@ class NeuralODE(MeanField):
         if concrete(self.W) and concrete(self.A):
             (m, d), shape = np.shape(self.A), np.shape(self.W)
             require(shape == (d, m), "W", f"of shape (d, m) = ({d}, {m}) to match A", shape)
-            require(
-                self.b is None or np.shape(self.b) == (m,),
-                "b",
-                f"of shape (m,) = ({m},)",
-                np.shape(self.b),
-            )
+            if self.b is not None:
+                shape = np.shape(self.b)
+                require(shape == (m,), "b", f"of shape (m,) = ({m},)", shape)
 
     @property
     def space(self) -> Space:

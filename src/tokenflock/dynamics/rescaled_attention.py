@@ -9,7 +9,7 @@ import jax.scipy.linalg
 import numpy as np
 
 from tokenflock.dynamics._kernels import softmax
-from tokenflock.dynamics._matrices import act
+from tokenflock.dynamics._matrices import act, at
 from tokenflock.dynamics._qkv import QKV
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.errors import require
@@ -44,9 +44,10 @@ class RescaledAttention(QKV, MeanField):
 
     def original(self, t: Time, z: Points) -> Points:
         """x = e^{tV} z."""
-        if self.V is None or np.ndim(self.V) == 0:
-            return jnp.exp(t * (1.0 if self.V is None else self.V)) * z
-        return act(jax.scipy.linalg.expm(t * self.V), z)
+        V = at(self.V, t)  # never a function of time
+        if V is None or np.ndim(V) == 0:
+            return jnp.exp(t * (1.0 if V is None else V)) * z
+        return act(jax.scipy.linalg.expm(t * V), z)
 
     def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
         return softmax(self.logits(t, self.original(t, q), self.original(t, x)), w)

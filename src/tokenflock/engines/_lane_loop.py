@@ -9,10 +9,13 @@ number of the vector.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, cast
 
 from llvmlite import ir
 from numba import njit, types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import intrinsic as untyped_intrinsic
+from numba.extending import models, overload, register_model
 
 LANES = 16
 BLOCK = 4  # rows and columns of a tile: 16 sums, for 32 registers
@@ -53,6 +56,14 @@ register_model(Tile)(
 )
 
 
+Arguments = ParamSpec("Arguments")
+
+
+def _intrinsic(function: Callable[Concatenate[Any, Arguments], Any]) -> Callable[Arguments, Any]:
+    """numba's `intrinsic`, with the signature that it makes: without the typing context."""
+    return cast(Callable[Arguments, Any], untyped_intrinsic(function))
+
+
 def _address(context, builder, kind, array, at):
     """Where vector number `at` of an array lies."""
     start = builder.bitcast(
@@ -78,13 +89,13 @@ def _splat(context, builder, kind, value):
     """A number in every lane; a vector as it is."""
     if kind == vector:
         return value
-    one = builder.insert_element(
+    first = builder.insert_element(
         ir.Constant(_NUMBERS, ir.Undefined),
         context.cast(builder, value, kind, types.float32),
         ir.IntType(32)(0),
     )
     return builder.shuffle_vector(
-        one, ir.Constant(_NUMBERS, ir.Undefined), ir.Constant(_WORD, [0] * LANES)
+        first, ir.Constant(_NUMBERS, ir.Undefined), ir.Constant(_WORD, [0] * LANES)
     )
 
 
@@ -100,7 +111,7 @@ def _instruction(emit):
     return code
 
 
-@intrinsic
+@_intrinsic
 def load(typing, array, at):
     """Vector number `at` of an array."""
 
@@ -110,7 +121,7 @@ def load(typing, array, at):
     return vector(array, types.intp), code
 
 
-@intrinsic
+@_intrinsic
 def store(typing, array, at, value):
     """Write vector number `at` of an array."""
 
@@ -120,14 +131,15 @@ def store(typing, array, at, value):
     return types.void(array, types.intp, vector), code
 
 
-@intrinsic
+@_intrinsic
 def splat(typing, number):
     """A number in every lane."""
     return vector(number), _instruction(lambda builder, x: x)
 
 
-@intrinsic
+@_intrinsic
 def root(typing, x):
+    """The square root of each lane."""
     kind = ir.FunctionType(_NUMBERS, [_NUMBERS])
     name = f"llvm.sqrt.v{LANES}f32"
     return vector(x), _instruction(
@@ -135,7 +147,7 @@ def root(typing, x):
     )
 
 
-@intrinsic
+@_intrinsic
 def where(typing, x, least, yes, no):
     """`yes` in lanes where x >= least, else `no`; not a number counts as less."""
     emit = _instruction(
@@ -146,7 +158,7 @@ def where(typing, x, least, yes, no):
     return vector(x, least, yes, no), emit
 
 
-@intrinsic
+@_intrinsic
 def last_bits_to_exponent(typing, x):
     """2^k where the last eight bits of x hold k + 127."""
 
@@ -158,7 +170,7 @@ def last_bits_to_exponent(typing, x):
     return vector(x), _instruction(emit)
 
 
-@intrinsic
+@_intrinsic
 def zeros(typing, rows, columns):
     """A tile of zeros; its shape is that of two tuples."""
     kind = Tile(len(rows), len(columns))
@@ -167,12 +179,12 @@ def zeros(typing, rows, columns):
     )
 
 
-@intrinsic
+@_intrinsic
 def add_outer(typing, tile, A, a, down, B, b, right):
     """tile[r, c] + A[a + r down] B[b + c right]."""
 
     def code(context, builder, signature, args):
-        found, A, a, down, B, b, right = args
+        sums, A, a, down, B, b, right = args
         row = [
             _load(context, builder, signature.args[1], A, _step(builder, a, down, r))
             for r in range(tile.rows)
@@ -183,17 +195,16 @@ def add_outer(typing, tile, A, a, down, B, b, right):
         ]
         for k in range(tile.rows * tile.columns):
             product = builder.fmul(row[k // tile.columns], column[k % tile.columns], flags=_FUSE)
-            found = builder.insert_value(
-                found, builder.fadd(builder.extract_value(found, k), product, flags=_FUSE), k
-            )
-        return found
+            total = builder.fadd(builder.extract_value(sums, k), product, flags=_FUSE)
+            sums = builder.insert_value(sums, total, k)
+        return sums
 
     place = types.intp
     return tile(tile, A, place, place, B, place, place), code
 
 
-@intrinsic
-def put(typing, array, at, down, tile):
+@_intrinsic
+def store_tile(typing, array, at, down, tile):
     """array[at + r down + c] = tile[r, c]."""
 
     def code(context, builder, signature, args):
@@ -212,7 +223,7 @@ def put(typing, array, at, down, tile):
 def _operator(symbol, name):
     """Teach numba an arithmetic operator of vectors, or of a vector and a number."""
 
-    @intrinsic
+    @_intrinsic
     def function(typing, x, y):
         return vector(x, y), _instruction(
             lambda builder, x, y: getattr(builder, name)(x, y, flags=_FUSE)
@@ -260,7 +271,7 @@ def multiply(rows, columns, A, a, down, along, B, b, right, onward, count):
 def cosines(X, E, i, n, d):
     """E_ij = <x_i, x_j> for a block of rows i and all j before them and among them."""
     for j in range(0, i + 1, BLOCK):
-        put(E, i * n + j, n, multiply(FOUR, FOUR, X, i * d, d, 1, X, j * d, d, 1, d))
+        store_tile(E, i * n + j, n, multiply(FOUR, FOUR, X, i * d, d, 1, X, j * d, d, 1, d))
 
 
 @njit
@@ -288,13 +299,13 @@ def mixtures(E, V, M, i, n, count, d):
     """M_ik = sum_j E_ij V_jk for a block of rows i and all d columns k."""
     whole = d - d % BLOCK
     for k in range(0, whole, BLOCK):
-        put(M, k, d, multiply(FOUR, FOUR, E, i * n, n, 1, V, k, 1, d, count))
+        store_tile(M, k, d, multiply(FOUR, FOUR, E, i * n, n, 1, V, k, 1, d, count))
     if d % BLOCK == 1:
-        put(M, whole, d, multiply(FOUR, ONE, E, i * n, n, 1, V, whole, 1, d, count))
+        store_tile(M, whole, d, multiply(FOUR, ONE, E, i * n, n, 1, V, whole, 1, d, count))
     elif d % BLOCK == 2:
-        put(M, whole, d, multiply(FOUR, TWO, E, i * n, n, 1, V, whole, 1, d, count))
+        store_tile(M, whole, d, multiply(FOUR, TWO, E, i * n, n, 1, V, whole, 1, d, count))
     elif d % BLOCK == 3:
-        put(M, whole, d, multiply(FOUR, THREE, E, i * n, n, 1, V, whole, 1, d, count))
+        store_tile(M, whole, d, multiply(FOUR, THREE, E, i * n, n, 1, V, whole, 1, d, count))
 
 
 @njit
@@ -323,11 +334,14 @@ def weigh(X, V, w, d):
 
 
 @njit(nogil=True, cache=True)
-def loop(X, V, E, M, w, slope, offset, h, least, normalised, steps, settle, found):
-    """Pair densities of one group of systems at the given steps, into `found`.
+def loop(X, work, w, numbers, normalised, steps, settle, densities):
+    """Pair densities of one group of systems at the given steps, into `densities`.
 
-    X, V, E and M are worked upon.
+    X and the arrays `work` = (V, E, M) are worked upon; `numbers` of the systems are (slope,
+    offset, h, least).
     """
+    V, E, M = work
+    slope, offset, h, least = numbers
     count = len(w)
     n = -(-count // BLOCK) * BLOCK
     d = len(X) // n
@@ -346,10 +360,10 @@ def loop(X, V, E, M, w, slope, offset, h, least, normalised, steps, settle, foun
                     met = meetings(E, w, r, n, load(least, 0), met)
                 kernel(E, r, n, load(slope, 0), load(offset, 0))
         if look:
-            store(found, frame, where(pairs, TINY, met / pairs, 1.0))
+            store(densities, frame, where(pairs, TINY, met / pairs, 1.0))
             frame += 1
-            if settle and found[frame - 1].min() >= 1:
-                found[frame:] = 1
+            if settle and densities[frame - 1].min() >= 1:
+                densities[frame:] = 1
                 return
         if step < steps[-1]:
             weigh(X, V, w, d)

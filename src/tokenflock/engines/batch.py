@@ -35,7 +35,7 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
 
     def system(x, key, values, first):
         law, solver, observables = fill(parts, paths, values)
-        one = advance(solver, law, w, key, x.dtype)
+        step_on = advance(solver, law, w, key, x.dtype)
         look = (
             on_sphere
             if isinstance(law.space, Sphere)
@@ -43,7 +43,7 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
         )
 
         def frame(carry, stride):
-            carry = jax.lax.fori_loop(0, stride, lambda _, carry: one(carry), carry)
+            carry = jax.lax.fori_loop(0, stride, lambda _, carry: step_on(carry), carry)
             return carry, [look(observable, carry[0], w) for observable in observables]
 
         (x, _), values = jax.lax.scan(frame, (x, first), strides)
@@ -56,9 +56,11 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
 @eqx.filter_jit
 def _start(parts: Parts, paths, x, w, swept):
     """Observables at time zero."""
-    return jax.vmap(lambda x, values: [one.measure(x, w) for one in fill(parts, paths, values)[2]])(
-        x, swept
-    )
+
+    def observe(x, values):
+        return [observable.measure(x, w) for observable in fill(parts, paths, values)[2]]
+
+    return jax.vmap(observe)(x, swept)
 
 
 def run(
@@ -75,7 +77,7 @@ def run(
     `finished` is told of every system that is done. Without, all at once and the results on the
     device.
     """
-    names = [one.name for one in job.observables]
+    names = [observable.name for observable in job.observables]
     if slots is None:
         return dict(zip(names, _whole(job, x, keys, swept)))
 
@@ -83,8 +85,8 @@ def run(
         if finished is not None and len(done):
             finished(done, dict(zip(names, values)))
 
-    found = _queue(job, np.asarray(x), keys, swept, min(slots, len(x)), tell)
-    return dict(zip(names, found))
+    results = _queue(job, np.asarray(x), keys, swept, min(slots, len(x)), tell)
+    return dict(zip(names, results))
 
 
 def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Array]:
@@ -122,7 +124,7 @@ def _queue(
         np.asarray(jax.random.key_data(keys)),
     )
     w = jnp.asarray(job.w, job.dtype)
-    found = [_open(value, frames) for value in _starts(job, x, w, swept, slots)]
+    results = [_open(value, frames) for value in _starts(job, x, w, swept, slots)]
     state = _Slots(x, slots)
     while state.busy.any():
         who, ids = state.busy, np.where(state.busy, state.ids, 0)
@@ -137,7 +139,7 @@ def _queue(
             state.x,
             w,
             keys_now,
-            [one[ids] for one in swept],
+            [values[ids] for values in swept],
             first,
             jnp.asarray(strides[block]),
         )
@@ -147,14 +149,14 @@ def _queue(
             np.asarray(tokens),
             [np.asarray(value) for value in values],
             np.asarray(least),
-            found,
+            results,
             size,
             frames,
         )
-        tell(state.clear(blocks, job.delta, found, size), found)
+        tell(state.clear(blocks, job.delta, results, size), results)
         if even or not state.busy.any():
             state.fill(x)
-    return found
+    return results
 
 
 def _starts(
@@ -216,18 +218,18 @@ class _Slots:
     def busy(self) -> np.ndarray:
         return self.ids >= 0
 
-    def record(self, who, tokens, values, least, found, size: int, frames: int) -> None:
+    def record(self, who, tokens, values, least, results, size: int, frames: int) -> None:
         """Write a block of frames to the results."""
         self.x[who] = tokens[who]
         self.least[who] = least[who]
         for slot in np.flatnonzero(who):
             a = 1 + self.block[slot] * size
             b = min(a + size, frames)
-            for target, value in zip(found, values):
+            for target, value in zip(results, values):
                 target[self.ids[slot], a:b] = value[slot, : b - a]
         self.block[who] += 1
 
-    def clear(self, blocks: int, delta: float | None, found, size: int) -> np.ndarray:
+    def clear(self, blocks: int, delta: float | None, results, size: int) -> np.ndarray:
         """Take out what is finished or settled, and say which systems these are.
 
         The last values of the settled stand for the rest.
@@ -237,7 +239,7 @@ class _Slots:
         done = self.ids[over]
         for slot in over:
             reached = 1 + self.block[slot] * size
-            for target in found:
+            for target in results:
                 target[self.ids[slot], reached:] = target[
                     self.ids[slot], min(reached, target.shape[1]) - 1
                 ]

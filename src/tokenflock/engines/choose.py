@@ -16,6 +16,7 @@ from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import UserError
+from tokenflock.matrices._random import RandomMatrices
 
 ENGINES = ("auto", "batch", "resident", "lanes")
 TENSOR_CORES = (  # three products of rounded halves recover single precision on a GPU
@@ -41,9 +42,9 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     """The engine called `name`, or the fastest that can do the job."""
     if name not in ENGINES:
         raise UserError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")
-    turned = systems.rotates(job)
+    rotated = systems.rotates(job)
     n, d = systems.start.shape
-    d = n if turned else d
+    d = n if rotated else d
     gpu = jax.default_backend() == "gpu"
     moving = systems.matrices is not None and systems.matrices.period is not None
     still = "the resident engine takes matrices that do not change in time" if moving else None
@@ -57,30 +58,29 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
         name, why = _automatic(refusals, gpu)
     else:
         why = "asked for"
-    chunk = _chunk(name, job, systems, turned, n, d, count, memory)
+    chunk = _chunk(name, job, systems, rotated, n, d, count, memory)
     slots = None if gpu else min(SLOTS, chunk)
-    return Choice(name, why, turned, chunk, partial(_run, name, job, systems, turned, slots))
+    return Choice(name, why, rotated, chunk, partial(_run, name, job, systems, rotated, slots))
 
 
 def _automatic(refusals: dict[str, str | None], gpu: bool) -> tuple[str, str]:
+    """The fastest engine that does not refuse, and why it is the one."""
     first = "resident" if gpu else "lanes"
-    if refusals[first] is None:
-        return (
-            first,
-            (
-                "a GPU is there and a system fits on chip"
-                if gpu
-                else "the compiled loop serves this law on a CPU"
-            ),
+    refusal = refusals[first]
+    if refusal is None:
+        return first, (
+            "a GPU is there and a system fits on chip"
+            if gpu
+            else "the compiled loop serves this law on a CPU"
         )
-    return "batch", refusals[first] if gpu else f"no GPU, and {refusals[first]}"
+    return "batch", refusal if gpu else f"no GPU, and {refusal}"
 
 
 def _chunk(
     name: str,
     job: Job,
     systems: Systems,
-    turned: bool,
+    rotated: bool,
     n: int,
     d: int,
     count: int,
@@ -91,7 +91,7 @@ def _chunk(
     """
     size = 8 if job.dtype == "float64" else 4
     whole = systems.start.shape[1]
-    drawn = 3 * n * (n if turned and systems.start.spans else whole)
+    drawn = 3 * n * (n if rotated and systems.start.spans else whole)
     random = 0 if systems.matrices is None else 4 * whole**2 * systems.matrices.layers(systems.t)
     work = 6 * n * n if name == "batch" else 0
     each = size * (drawn + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
@@ -108,7 +108,7 @@ def _run(
     name: str,
     job: Job,
     systems: Systems,
-    turned: bool,
+    rotated: bool,
     slots: int | None,
     ids: np.ndarray,
     swept: list[np.ndarray],
@@ -129,46 +129,49 @@ def _run(
             finished(done, values)
 
     if name == "resident" or not packets:
-        x, keys = systems.draw(ids, turned)
+        x, keys = systems.draw(ids, rotated)
     else:  # drawn in packets of one shape, so that nothing is compiled for the last, smaller one
-        parts = [_packet(systems, ids[k : k + PACKET], turned) for k in range(0, len(ids), PACKET)]
+        parts = [_packet(systems, ids[k : k + PACKET], rotated) for k in range(0, len(ids), PACKET)]
         x = np.concatenate([part[0] for part in parts])
         keys = jax.random.wrap_key_data(jnp.concatenate([part[1] for part in parts]))
     if systems.matrices is not None:
-        job, swept = _with_matrices(job, systems, ids, swept)
-        swept = [np.asarray(one) for one in swept] if packets else swept
+        job, swept = _with_matrices(job, systems, systems.matrices, ids, swept)
+        swept = [np.asarray(values) for values in swept] if packets else swept
     if name == "resident":
         values = resident.run(
-            job, x, [jnp.asarray(one) for one in swept], interpret=jax.default_backend() != "gpu"
+            job,
+            jnp.asarray(x),
+            [jnp.asarray(numbers) for numbers in swept],
+            interpret=jax.default_backend() != "gpu",
         )
     elif name == "lanes":
-        values = lanes.run(job, x, swept, tell)
+        values = lanes.run(job, np.asarray(x), swept, tell)
     else:
         with jax.default_matmul_precision(
             "highest" if packets or job.dtype == "float64" else TENSOR_CORES
         ):
-            values = batch.run(job, x, keys, swept, slots, tell)
+            values = batch.run(job, x, jnp.asarray(keys), swept, slots, tell)
     if not packets or name == "resident":
         tell(np.arange(count), values)
     return {key: value[:count] for key, value in values.items()}
 
 
-def _packet(systems: Systems, ids: np.ndarray, turned: bool) -> tuple[np.ndarray, jax.Array]:
+def _packet(systems: Systems, ids: np.ndarray, rotated: bool) -> tuple[np.ndarray, jax.Array]:
     padded = np.concatenate([ids, np.repeat(ids[-1:], PACKET - len(ids), axis=0)])
-    x, keys = systems.draw(padded, turned)
+    x, keys = systems.draw(padded, rotated)
     return np.asarray(x)[: len(ids)], jax.random.key_data(keys)[: len(ids)]
 
 
 def _with_matrices(
-    job: Job, systems: Systems, ids: np.ndarray, swept: list[Any]
+    job: Job, systems: Systems, matrices: RandomMatrices, ids: np.ndarray, swept: list[Any]
 ) -> tuple[Job, list[Any]]:
     """The job with its random matrices as numbers that differ between systems."""
     B, V = systems.matrices_of(ids)
-    law = systems.matrices.fill(job.law, B[0], None if V is None else V[0])
-    tail = () if systems.matrices.period is None else ("values",)
+    law = matrices.fill(job.law, B[0], None if V is None else V[0])
+    constant = matrices.period is None
+    tail = () if constant else ("values",)
     Q = jnp.swapaxes(B, -1, -2)
-    one = systems.matrices.period is None
-    paths, values = [(0, "Q", *tail)], [Q[:, 0] if one else Q]
+    paths, values = [(0, "Q", *tail)], [Q[:, 0] if constant else Q]
     if V is not None:
-        paths, values = [*paths, (0, "V", *tail)], [*values, V[:, 0] if one else V]
+        paths, values = [*paths, (0, "V", *tail)], [*values, V[:, 0] if constant else V]
     return replace(job, law=law, paths=(*job.paths, *paths)), [*swept, *values]

@@ -13,9 +13,11 @@ import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.observables.observable import Observable
+from tokenflock.shapes import Array
 from tokenflock.solvers.solver import FixedStep
 
 Parts = tuple[Dynamics, FixedStep, tuple[Observable, ...]]
+Advance = Callable[[tuple[Array, Array]], tuple[Array, Array]]
 Values = dict[str, Any]  # observable -> (systems, frames, ...)
 Finished = Callable[[np.ndarray, Values], None]  # told the numbers of systems that are done
 
@@ -40,6 +42,7 @@ class Job:
 
     @property
     def parts(self) -> Parts:
+        """The law, the solver and the observables, as `paths` count them."""
         return self.law, self.solver, self.observables
 
     @cached_property
@@ -53,16 +56,11 @@ class Job:
 
         None where that cannot be said.
         """
-        rests = [one.rests_within for one in self.observables]
-        if not (self.settle and self.law.keeps_cones and rests) or any(
-            rest is None for rest in rests
-        ):
+        if not (self.settle and self.law.keeps_cones and self.observables):
             return None
-        return (
-            min(float(rest) for rest in rests)
-            if all(np.ndim(rest) == 0 for rest in rests)
-            else None
-        )
+        distances = [observable.rests_within for observable in self.observables]
+        known = [rest for rest in distances if rest is not None and np.ndim(rest) == 0]
+        return min(map(float, known)) if len(known) == len(distances) else None
 
 
 def fill(parts: Parts, paths: tuple[tuple[Any, ...], ...], values: list[Any]) -> Parts:
@@ -74,7 +72,7 @@ def fill(parts: Parts, paths: tuple[tuple[Any, ...], ...], values: list[Any]) ->
         where = partial(_leaves, paths=paths)
         parts = eqx.tree_at(where, parts, values, is_leaf=lambda leaf: leaf is None)
     law, solver, observables = parts
-    return law, solver, tuple(one.bind(law) for one in observables)
+    return law, solver, tuple(observable.bind(law) for observable in observables)
 
 
 def _leaves(parts: Parts, paths: tuple[tuple[Any, ...], ...]) -> list[Any]:
@@ -88,12 +86,12 @@ def follow(tree: Any, path: tuple[Any, ...]) -> Any:
     return tree
 
 
-def advance(solver: FixedStep, law: Dynamics, w: jax.Array, key: Any, dtype: Any) -> Callable:
+def advance(solver: FixedStep, law: Dynamics, w: jax.Array, key: Any, dtype: Any) -> Advance:
     """(x, step) -> (x, step + 1): the same step for every engine."""
 
-    def one(carry):
+    def step_on(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         x, step = carry
-        own = None if key is None else jax.random.fold_in(key, step)
+        own: Any = None if key is None else jax.random.fold_in(key, step)
         return solver.step(law, step.astype(dtype) * solver.h, x, w, own), step + 1
 
-    return one
+    return step_on

@@ -30,7 +30,7 @@ def refusal(job: Job, random_matrices: bool, n: int) -> str | None:
         return "the compiled loop serves SelfAttention and Unnormalised only"
     if type(job.solver) is not Layer:
         return "the compiled loop knows the solver Layer only"
-    if [type(one) for one in job.observables] != [PairDensity]:
+    if [type(observable) for observable in job.observables] != [PairDensity]:
         return "the compiled loop observes the pair density only"
     if job.dtype != "float32":
         return "the compiled loop works in float32"
@@ -51,9 +51,9 @@ def run(
     count, n, d = x.shape
     tall = -(-n // BLOCK) * BLOCK
     w, steps = np.asarray(job.w, np.float32), np.asarray(job.steps, np.int64)
-    slope, offset, h, least = _numbers(job, swept, count)
+    of_systems = _numbers(job, swept, count)
     normalised = isinstance(job.law, SelfAttention)
-    found = np.empty((count, len(steps)), np.float32)
+    results = np.empty((count, len(steps)), np.float32)
 
     def group(first: int) -> None:
         who = np.minimum(
@@ -65,25 +65,12 @@ def run(
         )
         X[: n * d] = x[who].reshape(LANES, n * d).T
         X[n * d :] = 0
-        loop(
-            X,
-            V,
-            E,
-            M,
-            w,
-            slope[who],
-            offset[who],
-            h[who],
-            least[who],
-            normalised,
-            steps,
-            job.delta is not None,
-            densities,
-        )
-        found[first : first + LANES] = densities.T[: count - first]
+        numbers = tuple(values[who] for values in of_systems)
+        loop(X, (V, E, M), w, numbers, normalised, steps, job.delta is not None, densities)
+        results[first : first + LANES] = densities.T[: count - first]
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    values = {job.observables[0].name: found}
+    values = {job.observables[0].name: results}
     firsts = range(0, count, LANES)
     with ThreadPoolExecutor(cores) as threads:
         try:
@@ -118,7 +105,7 @@ def _numbers(job: Job, swept: list[np.ndarray], count: int) -> tuple[np.ndarray,
         job.law.shift if isinstance(job.law, Unnormalised) else beta > 0
     )  # softmax does not see it; it must not overflow
     slope = beta / np.log(2)
-    sign = -1 if job.law.repulsive else 1
+    sign = -1 if follow(job.parts, (0, "repulsive")) else 1
     return tuple(
-        np.asarray(one, np.float32) for one in (slope, -slope * shift, sign * h, 1 - delta)
+        np.asarray(values, np.float32) for values in (slope, -slope * shift, sign * h, 1 - delta)
     )

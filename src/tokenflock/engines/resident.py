@@ -3,8 +3,8 @@ kernel (Pallas, Triton).
 
 The body calls the same solver step, the same force and the same observables as every other engine;
 tokens never leave the chip. Coordinates are padded with zeros and tokens with zero weights to
-powers of two, which changes nothing. Matrix products are done by `in_halves`: single precision on
-tensor cores.
+powers of two, which changes nothing. Matrix products are done by `with_split_products`: single
+precision on tensor cores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jax.experimental.pallas import triton
 
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._padding import padded, widen
-from tokenflock.engines._halves import in_halves
+from tokenflock.engines._split_products import with_split_products
 from tokenflock.engines.job import Job, Parts, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import on_sphere
@@ -46,7 +46,7 @@ def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | No
     foreign = _foreign((job.law, job.observables))
     if foreign is not None:
         return f"the resident engine cannot do {foreign} on chip"
-    if any(one.dims for one in job.observables):
+    if any(observable.dims for observable in job.observables):
         return "the resident engine takes observables that are one number"
     if matrices and d > WIDEST_MATRIX:
         return f"matrices of side {d} do not fit on chip (d <= {WIDEST_MATRIX})"
@@ -71,8 +71,8 @@ def _foreign(parts: object) -> str | None:
 
 def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = False) -> Values:
     """Observables of every system at every frame, as arrays on the device."""
-    # for the products that `in_halves` leaves: three of rounded halves as well, a recipe that
-    # exists on the GPU only
+    # for the products that `with_split_products` leaves: three of rounded halves as well, a recipe
+    # that exists on the GPU only
     with jax.default_matmul_precision("highest" if interpret else "TF32_TF32_F32_X3"):
         strides = jnp.asarray(np.concatenate([job.strides, [1]]), jnp.int32)
         values = _launch(
@@ -85,7 +85,7 @@ def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = Fal
             job.delta,
             interpret,
         )
-    return {one.name: value for one, value in zip(job.observables, values)}
+    return {observable.name: value for observable, value in zip(job.observables, values)}
 
 
 @eqx.filter_jit
@@ -143,10 +143,10 @@ def _kernel(
             eqx.combine(arrays, static), paths, [ref[who] for ref in refs[shared : shared + swept]]
         )
 
-    def one(_, carry):
+    def advance_once(_, carry):
         law, solver, _ = parts()
         step = advance(solver, law, w, None, x.dtype)
-        return in_halves(lambda *carry: step(carry))(*carry)
+        return with_split_products(lambda *carry: step(carry))(*carry)
 
     def write(frame, values):
         for out, value in zip(outs, values):
@@ -158,15 +158,17 @@ def _kernel(
         lost = 0 * jnp.sum(
             jnp.where(w[:, None] > 0, x, 0)
         )  # NaN where a token is: a count would not show it
-        look = in_halves(lambda x: [on_sphere(observable, x, w) for observable in observables])
+        look = with_split_products(
+            lambda x: [on_sphere(observable, x, w) for observable in observables]
+        )
         values = tuple(value.astype(jnp.float32) + lost for value in look(x))
         write(frame, values)
         if delta is not None:
             shown = [observable.at_rest(value) for observable, value in zip(observables, values)]
-            told = all(one is not None for one in shown)  # each of its own threshold
+            known = [rest for rest in shown if rest is not None]
             settled = (
-                reduce(jnp.logical_and, shown)
-                if told
+                reduce(jnp.logical_and, known)  # each knows its own threshold
+                if len(known) == len(shown)
                 else on_sphere(MinimumCosine(), x, w) >= 1 - delta
             )
         return values, settled
@@ -178,10 +180,9 @@ def _kernel(
     def go(carry):
         frame, x, step, settled, _ = carry
         values, settled = record(frame, x, settled)
-        carry = one(
-            0, (x, step)
-        )  # the first step stands beside the record: both use x x^T, which is computed once
-        x, step = jax.lax.fori_loop(1, stride_ref[frame], one, carry)
+        # the first step stands beside the record: both use x x^T, which is computed once
+        carry = advance_once(0, (x, step))
+        x, step = jax.lax.fori_loop(1, stride_ref[frame], advance_once, carry)
         return frame + 1, x, step, settled, values
 
     zeros = tuple(jnp.float32(0) for _ in outs)

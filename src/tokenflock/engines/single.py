@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines._patience import Patient
 from tokenflock.errors import SimulationError
 from tokenflock.events.event import Event
-from tokenflock.shapes import Tokens, Weights
+from tokenflock.shapes import Array, Tokens, Weights
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep
 
@@ -114,7 +114,7 @@ def _adaptive_block(
         )
     saves = [diffrax.SubSaveAt(ts=times), diffrax.SubSaveAt(t1=True)]
     return diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, y, args: law.velocity(t, y, w)),
+        diffrax.ODETerm(lambda t, y, args: law.velocity(jnp.asarray(t), y, w)),
         getattr(diffrax, solver.method.value)(),
         begin,
         times[-1],

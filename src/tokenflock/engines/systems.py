@@ -14,6 +14,7 @@ from tokenflock.engines.job import Job
 from tokenflock.engines.rotation import rotate
 from tokenflock.matrices._random import Per, RandomMatrices
 from tokenflock.precision import precision
+from tokenflock.shapes import Array
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 
@@ -30,16 +31,16 @@ class Systems:
     seed: int
     dtype: str
     t: float
-    turn: bool
+    rotate: bool
 
     def rotates(self, job: Job) -> bool:
-        """Whether tokens may be turned into n dimensions: the law, the observables and the start
-        allow it, and it pays.
+        """Whether tokens are rotated into n dimensions: asked for, allowed by the law, the
+        observables and the start, and it pays.
         """
         n, d = self.start.shape
-        blind = all(one.isotropic for one in job.observables)
+        blind = all(observable.isotropic for observable in job.observables)
         return (
-            self.turn
+            self.rotate
             and d > n
             and self.dynamics.isotropic
             and blind
@@ -47,23 +48,25 @@ class Systems:
             and not self.dynamics.noisy
         )
 
-    def draw(self, ids: np.ndarray, turned: bool) -> tuple[jax.Array, jax.Array]:
+    def draw(self, ids: np.ndarray, rotated: bool) -> tuple[Array, Array]:
         """(tokens, keys of the noise) of the systems (cell, repeat) in `ids`.
 
-        `turned` into n dimensions, or in all d.
+        `rotated` into n dimensions, or in all d.
         """
-        short = turned and self.start.spans
+        in_span = rotated and self.start.spans
         with precision("float32"):
-            x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32), short)
+            x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32), in_span)
         if isinstance(self.start, Given):  # given to all digits, so not rounded
             admitted = self.dynamics.space.admit(np.asarray(self.start.x))
             x = np.broadcast_to(admitted, (len(ids), *self.start.shape))
         x = self.dynamics.space.project(jnp.asarray(x, self.dtype))
-        return rotate(x) if turned and not short else x, keys
+        return rotate(x) if rotated and not in_span else x, keys
 
-    def matrices_of(self, ids: np.ndarray) -> tuple[jax.Array, jax.Array | None]:
+    def matrices_of(self, ids: np.ndarray) -> tuple[Array, Array | None]:
         """(B, V) of the systems, (systems, layers, d, d)."""
         law, d = self.matrices, self.start.shape[1]
+        if law is None:
+            raise ValueError("these systems have no random matrices")
         per = {Per.SYSTEM: ids, Per.CELL: ids * [1, 0], Per.RUN: ids * 0}[law.per]
         with precision("float32"):
             B, V = _draw_matrices(
@@ -80,12 +83,14 @@ def _keys(seed: int, ids: jax.Array, purpose: int) -> jax.Array:
 
 
 @eqx.filter_jit
-def _draw(start: Start, seed: int, ids: jax.Array, short: bool) -> tuple[jax.Array, jax.Array]:
-    return jax.vmap(start.in_span if short else start.draw)(_keys(seed, ids, 0)), _keys(
+def _draw(start: Start, seed: int, ids: jax.Array, in_span: bool) -> tuple[Array, Array]:
+    return jax.vmap(start.in_span if in_span else start.draw)(_keys(seed, ids, 0)), _keys(
         seed, ids, 1
     )
 
 
 @eqx.filter_jit
-def _draw_matrices(law: RandomMatrices, d: int, layers: int, seed: int, ids: jax.Array):
+def _draw_matrices(
+    law: RandomMatrices, d: int, layers: int, seed: int, ids: jax.Array
+) -> tuple[Array, Array | None]:
     return jax.vmap(lambda key: law.draw(key, d, layers))(_keys(seed, ids, 2))

@@ -7,7 +7,7 @@ import enum
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics.attention import Attention
@@ -16,6 +16,7 @@ from tokenflock.errors import require
 from tokenflock.frozen import Frozen
 from tokenflock.matrices.ginibre import Ginibre
 from tokenflock.matrices.matrix import MatrixLaw
+from tokenflock.shapes import Array
 
 
 class Per(enum.Enum):
@@ -78,7 +79,9 @@ class RandomMatrices(Frozen):
         B, V = jax.vmap(lambda key: self._pair(key, d))(jax.random.split(key, layers))
         return B, V
 
-    def _pair(self, key: Key[Array, ""], d: int):
+    def _pair(
+        self, key: Key[Array, ""], d: int
+    ) -> tuple[Float[Array, "d d"], Float[Array, "d d"] | None]:
         first, second = jax.random.split(key)
         B = self.kernel.draw(first, d)
         if self.value is Value.IDENTITY:
@@ -102,10 +105,11 @@ class RandomMatrices(Frozen):
             type(dynamics).__name__,
         )
         Q = jnp.swapaxes(B, -1, -2)
-        if self.period is None:
-            Q, V = Q[0], None if V is None else V[0]
-        else:
-            Q, V = Switching(Q, self.period), None if V is None else Switching(V, self.period)
+        matrices = self._in_time(Q), None if V is None else self._in_time(V)
         return eqx.tree_at(
-            lambda law: (law.Q, law.V), dynamics, (Q, V), is_leaf=lambda leaf: leaf is None
+            lambda law: (law.Q, law.V), dynamics, matrices, is_leaf=lambda leaf: leaf is None
         )
+
+    def _in_time(self, layers: Float[Array, "l d d"]) -> Float[Array, "d d"] | Switching:
+        """The matrix of the only layer, or the path through all of them."""
+        return layers[0] if self.period is None else Switching(layers, self.period)

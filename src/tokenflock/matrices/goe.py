@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import jax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.matrices.matrix import MatrixLaw
+from tokenflock.shapes import Array
 
 
 class GOE(MatrixLaw):

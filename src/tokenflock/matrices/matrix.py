@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.frozen import Frozen
+from tokenflock.shapes import Array
 
 
 class MatrixLaw(Frozen):

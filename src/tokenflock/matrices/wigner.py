@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.matrices.matrix import MatrixLaw
+from tokenflock.shapes import Array
 
 
 class Wigner(MatrixLaw):

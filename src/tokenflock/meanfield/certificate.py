@@ -49,7 +49,9 @@ def extreme(x: Numbers, w: Numbers, D: Numbers, goal: Goal) -> float:
     q = np.concatenate([random, axes, -axes, x[:: max(1, len(x) // CANDIDATES)]])
     values = goal.sign * potential(q, x, w, D)
     first = np.argsort(values)[:POLISHED]
-    return goal.sign * min([values[first[0]], *(_polish(q[i], x, w, D, goal.sign) for i in first)])
+    return goal.sign * min(
+        [float(values[first[0]]), *(_polish(q[i], x, w, D, goal.sign) for i in first)]
+    )
 
 
 def _polish(q: Numbers, x: Numbers, w: Numbers, D: Numbers, sign: float) -> float:

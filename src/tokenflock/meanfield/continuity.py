@@ -16,16 +16,17 @@ few Gauss nodes in R^3, whatever d. Source: (3.1)-(3.4) of arXiv 2312.10794.
 
 from __future__ import annotations
 
+import typing
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from tokenflock.dynamics._harmonics import degrees
 from tokenflock.dynamics._kernels import log_sum_exp
-from tokenflock.dynamics.dynamics import AttentionLaw, Dynamics
+from tokenflock.dynamics.dynamics import AttentionLaw, Dynamics, MeanField
 from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.noisy import Noisy
 from tokenflock.dynamics.self_attention import SelfAttention
@@ -34,7 +35,7 @@ from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.meanfield.grids import Circle, Grid, gauss
 from tokenflock.precision import cast, precision
-from tokenflock.shapes import Time
+from tokenflock.shapes import Array, Scalar, Time
 from tokenflock.spaces import Sphere
 
 Values = Float[Array, " nodes"]
@@ -53,6 +54,13 @@ class Tables(NamedTuple):
     slope: Float[Array, "nodes modes"]
     laplace: Modes
     rings: Float[Array, "2 ring"] | None
+
+    @property
+    def ring(self) -> Float[Array, "2 ring"]:
+        """The nodes and weights of a ring, on latitudes."""
+        if self.rings is None:
+            raise ValueError("the circle has no rings")
+        return self.rings
 
 
 def check(dynamics: Dynamics, grid: Grid) -> None:
@@ -109,8 +117,9 @@ def tables(dynamics: Dynamics, grid: Grid) -> Tables:
         rings = jnp.asarray(
             gauss(degrees(beta if concrete(beta) else 1.0, 1e-16) // 2 + 2, grid.d - 4)
         )
-    arrays = (grid.coordinate, grid.weights, *grid.tables, grid.laplace)
-    return Tables(*(jnp.asarray(array) for array in arrays), rings)
+    basis, slopes = (jnp.asarray(table) for table in grid.tables)
+    angle, weights = jnp.asarray(grid.coordinate), jnp.asarray(grid.weights)
+    return Tables(angle, weights, basis, slopes, jnp.asarray(grid.laplace), rings)
 
 
 def velocity(dynamics: Dynamics, t: Time, grid: Tables, f: Values) -> Values:
@@ -131,6 +140,7 @@ def slope(dynamics: Dynamics, t: Time, grid: Tables, a: Modes) -> Modes:
 
 
 def circle_tokens(grid: Tables) -> Float[Array, "nodes 2"]:
+    """The nodes of the circle as unit vectors."""
     return jnp.stack([jnp.cos(grid.angle), jnp.sin(grid.angle)], axis=-1)
 
 
@@ -148,7 +158,7 @@ def _along(law: Dynamics, t: Time, grid: Tables, f: Values) -> Values:
         law, Sinkhorn
     ):  # attention e^{beta <q, y>} u(y): softmax attention to tokens whose masses are scaled by u
         w = w * jnp.exp(ring_potential(law, grid, w))
-    p, share = grid.rings
+    p, share = grid.ring
     ring = jnp.stack([p, jnp.sqrt(1 - p**2)], axis=-1)
     y = jnp.concatenate(
         [c[:, None, None] * ring, jnp.broadcast_to(u[:, None, None], (len(u), len(p), 1))], axis=-1
@@ -157,16 +167,18 @@ def _along(law: Dynamics, t: Time, grid: Tables, f: Values) -> Values:
     return (field - jnp.sum(field * q, axis=-1, keepdims=True) * q)[:, 2]
 
 
-def _plain(law: Dynamics) -> Dynamics:
-    return (
-        SelfAttention(beta=law.beta, repulsive=law.repulsive) if isinstance(law, Sinkhorn) else law
-    )
+def _plain(law: Dynamics) -> MeanField:
+    """The law whose field is summed over rings; `check` lets no other than these through."""
+    if isinstance(law, Sinkhorn):
+        return SelfAttention(beta=law.beta, repulsive=law.repulsive)
+    require(isinstance(law, MeanField), "dynamics", "a law with a field", type(law).__name__)
+    return typing.cast(MeanField, law)
 
 
-def ring_kernel(beta: Float[Array, ""], grid: Tables) -> Float[Array, "nodes nodes"]:
+def ring_kernel(beta: Scalar, grid: Tables) -> Float[Array, "nodes nodes"]:
     """log of the mean of e^{beta <x, y>} over two rings."""
     u, c = jnp.cos(grid.angle), jnp.sin(grid.angle)
-    p, share = grid.rings
+    p, share = grid.ring
     logits = beta * (jnp.outer(u, u)[:, :, None] + jnp.outer(c, c)[:, :, None] * p)
     return log_sum_exp(logits, share)
 

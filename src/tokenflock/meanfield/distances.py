@@ -57,7 +57,8 @@ def wasserstein(
             * np.asarray(ot.wasserstein_circle(_turns(x), _turns(y), u, v, p=p)) ** (1 / p)
         )
         return float(cost.squeeze())
-    return float(ot.emd2(u, v, distance(x, y, ground) ** p, numItermax=10_000_000) ** (1 / p))
+    cost = ot.emd2(u, v, distance(x, y, ground) ** p, numItermax=10_000_000)
+    return float(np.asarray(cost) ** (1 / p))
 
 
 def distance(x: Numbers, y: Numbers, ground: Ground = Ground.GEODESIC) -> Numbers:

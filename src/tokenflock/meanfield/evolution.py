@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 from scipy.integrate import solve_ivp
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import SimulationError, require
-from tokenflock.meanfield.continuity import Modes, Tables, check, slope, tables, velocity
+from tokenflock.meanfield.continuity import Modes, Tables, Values, check, slope, tables, velocity
 from tokenflock.meanfield.density import Density
 from tokenflock.meanfield.functionals import functionals
 from tokenflock.meanfield.grids import Grid, grid
 from tokenflock.precision import cast, precision
-from tokenflock.shapes import Time
+from tokenflock.shapes import Array, Time
 
 BLURRED = 1e-3  # share of the modes in their last tenth beyond which a density is not resolved
 NEGATIVE = 1e-8  # share of the largest density that rounding and cutting off may make negative
@@ -81,7 +83,7 @@ def evolve(
     keep = np.linspace(0, t, frames) if times is None else np.unique(np.concatenate([[0.0], times]))
     with precision("float64"):
         law, table = cast(dynamics, "float64"), tables(dynamics, space)
-        found, modes = _integrate(
+        kept, modes = _integrate(
             law, table, space, space.coefficients(start.on(space)), keep, rtol, atol
         )
         _check_finite(modes, dynamics)
@@ -103,7 +105,7 @@ def evolve(
         "atol": atol,
         "versions": recipes.versions("jax", "scipy"),
     }
-    return _dataset(space, found, modes, fields, extra, recipe, keep[-1])
+    return _dataset(space, kept, modes, fields, extra, recipe, keep[-1])
 
 
 def blur(modes: np.ndarray, degree: np.ndarray) -> np.ndarray:
@@ -121,12 +123,12 @@ def _slope(law: Dynamics, table: Tables, t: Time, a: Modes) -> Modes:
 
 
 @eqx.filter_jit
-def _jacobian(law: Dynamics, table: Tables, t: Time, a: Modes):
+def _jacobian(law: Dynamics, table: Tables, t: Time, a: Modes) -> Float[Array, "modes modes"]:
     return jax.jacfwd(lambda a: slope(law, t, table, a))(a)
 
 
 @eqx.filter_jit
-def _fields(law: Dynamics, table: Tables, a: Modes):
+def _fields(law: Dynamics, table: Tables, a: Modes) -> tuple[Values, Values]:
     """(density relative to the uniform one, velocity) of one frame."""
     f = table.basis @ a
     return f, velocity(law, jnp.zeros(()), table, f)
@@ -140,7 +142,7 @@ def _integrate(
     keep: np.ndarray,
     rtol: float,
     atol: float,
-):
+) -> tuple[np.ndarray, np.ndarray]:
     """(times, modes): up to the end, or until the density is no longer resolved."""
     first = float(blur(a, space.degree))
     require(
@@ -151,27 +153,22 @@ def _integrate(
         f"write points={2 * space.points}",
     )
 
-    def right(t, a):
+    def right(t: float, a: np.ndarray) -> np.ndarray:
         return np.asarray(_slope(law, table, jnp.asarray(t), jnp.asarray(a)))
 
-    def lost(t, a):
+    def lost(t: float, a: np.ndarray) -> float:
         return float(blur(a, space.degree)) - BLURRED
 
     lost.terminal = True
-    stiff = {
-        "method": "Radau",
-        "jac": lambda t, a: np.asarray(_jacobian(law, table, jnp.asarray(t), jnp.asarray(a))),
-    }
-    plain = {"method": "DOP853"}
+
+    def jacobian(t: float, a: np.ndarray) -> np.ndarray:
+        return np.asarray(_jacobian(law, table, jnp.asarray(t), jnp.asarray(a)))
+
+    method: dict[str, Any] = {"method": "DOP853"}
+    if law.noisy:  # stiff
+        method = {"method": "Radau", "jac": jacobian}
     solution = solve_ivp(
-        right,
-        (0.0, keep[-1]),
-        a,
-        t_eval=keep,
-        rtol=rtol,
-        atol=atol,
-        events=lost,
-        **(stiff if law.noisy else plain),
+        right, (0.0, keep[-1]), a, t_eval=keep, rtol=rtol, atol=atol, events=lost, **method
     )
     if solution.status < 0:
         raise SimulationError(
@@ -189,7 +186,15 @@ def _check_finite(modes: np.ndarray, dynamics: Dynamics) -> None:
         )
 
 
-def _dataset(space: Grid, times, modes, fields, extra, recipe, end: float) -> xr.Dataset:
+def _dataset(
+    space: Grid,
+    times: np.ndarray,
+    modes: np.ndarray,
+    fields: Sequence[np.ndarray],
+    extra: dict[str, np.ndarray],
+    recipe: dict[str, Any],
+    end: float,
+) -> xr.Dataset:
     f, v = fields
     across = ("time", space.name)
     density, smear = f / space.surface, blur(modes, space.degree)

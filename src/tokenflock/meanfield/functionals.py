@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -21,6 +20,7 @@ from tokenflock.meanfield.continuity import (
     ring_potential,
 )
 from tokenflock.meanfield.grids import Circle, Grid
+from tokenflock.shapes import Scalar
 from tokenflock.theory.kernel import kernel_eigenvalue
 
 
@@ -35,19 +35,20 @@ def functionals(
     if not isinstance(flow, GradientFlow):
         return {}
     if isinstance(space, Circle):
-        energy, rate = np.transpose([_on_circle(flow, table, jnp.asarray(a)) for a in modes])
-        found = {"energy": energy, "dissipation": rate}
+        frames = [_on_circle(flow, table, jnp.asarray(a)) for a in modes]
+        energy, rate = (np.asarray(values) for values in zip(*frames))
+        energies = {"energy": energy, "dissipation": rate}
     else:
-        found = {"energy": _on_latitudes(flow, core(plain), space, table, modes)}
+        energies = {"energy": _on_latitudes(flow, core(plain), space, table, modes)}
     if isinstance(plain, Noisy) and not isinstance(flow.core, SelfAttention):
-        found["free_energy"] = found["energy"] - _entropy(space, modes) * _clock(flow) / float(
-            plain.kappa
-        )
-    return found
+        energies["free_energy"] = energies["energy"] - _entropy(space, modes) * _clock(
+            flow
+        ) / float(plain.kappa)
+    return energies
 
 
 @eqx.filter_jit
-def _on_circle(flow: GradientFlow, table: Tables, a: Modes):
+def _on_circle(flow: GradientFlow, table: Tables, a: Modes) -> tuple[Scalar, Scalar]:
     """(energy, dissipation) of one frame."""
     x = circle_tokens(table)
     w = table.weights * (table.basis @ a)
@@ -57,12 +58,12 @@ def _on_circle(flow: GradientFlow, table: Tables, a: Modes):
 
 
 @eqx.filter_jit
-def _transport(flow: Sinkhorn, table: Tables, w: Values) -> jax.Array:
+def _transport(flow: Sinkhorn, table: Tables, w: Values) -> Scalar:
     return -(w @ ring_potential(flow, table, w)) / flow.beta
 
 
 def _on_latitudes(
-    flow: GradientFlow, plain: GradientFlow, space: Grid, table: Tables, modes: np.ndarray
+    flow: GradientFlow, plain: Dynamics, space: Grid, table: Tables, modes: np.ndarray
 ) -> np.ndarray:
     """(1/2 beta) sum_k lambda_k a_k^2 by Funk-Hecke; for Sinkhorn -(1/beta) int log u."""
     if isinstance(flow, Sinkhorn):

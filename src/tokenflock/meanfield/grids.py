@@ -122,8 +122,8 @@ class Circle(Grid):
     def functions(self, at: Numbers) -> tuple[Numbers, Numbers]:
         k = np.arange(1, self.points // 3 + 1)
         c, s = np.sqrt(2) * np.cos(np.outer(at, k)), np.sqrt(2) * np.sin(np.outer(at, k))
-        one = np.ones((len(at), 1))
-        return np.hstack([one, c, s]), np.hstack([0 * one, -k * s, k * c])
+        flat = np.ones((len(at), 1))
+        return np.hstack([flat, c, s]), np.hstack([0 * flat, -k * s, k * c])
 
 
 class Latitudes(Grid):

@@ -54,6 +54,6 @@ def _of_result(result: xr.Dataset) -> tuple[Numbers, Numbers]:
 
 def _of_circle(density: Numbers) -> tuple[Numbers, Numbers]:
     """A density at equidistant angles from 0, by its Fourier series at FINE or more of them."""
-    masses = resample(density, max(FINE, len(density)))
+    masses = np.asarray(resample(density, max(FINE, len(density))))
     theta = 2 * np.pi * np.arange(len(masses)) / len(masses)
     return weighted_points(np.stack([np.cos(theta), np.sin(theta)], axis=1), np.maximum(masses, 0))

@@ -32,14 +32,12 @@ class Mixture(Density):
         require(
             fits, "parts", "a list of densities", repr(self.parts), "e.g. [VonMises(), Ripple()]"
         )
-        shape = np.shape(self.masses)
-        require(
-            self.masses is None or shape == (len(self.parts),),
-            "masses",
-            "one number for each part",
-            f"shape {shape}",
-        )
+        if self.masses is not None:
+            shape = np.shape(self.masses)
+            fits = shape == (len(self.parts),)
+            require(fits, "masses", "one number for each part", f"shape {shape}")
 
     def relative(self, grid: Grid) -> Numbers:
         masses = np.ones(len(self.parts)) if self.masses is None else np.asarray(self.masses)
-        return sum(mass * part.on(grid) for mass, part in zip(masses, self.parts))
+        densities = [mass * part.on(grid) for mass, part in zip(masses, self.parts)]
+        return sum(densities[1:], start=densities[0])

@@ -37,9 +37,9 @@ def optimal_tokens(
 
     start: tokens to begin with; uniform ones from `seed` unless given. Source: arXiv 2501.03096.
 
-    >>> found = optimal_tokens(np.diag([1.0, 0.0, 1.0]), n=20)
+    >>> optimum = optimal_tokens(np.diag([1.0, 0.0, 1.0]), n=20)
     >>> # the poles of the kernel of D
-    >>> round(float(found.energy), 6), bool(abs(found.x[:, 1]).min() > 0.99)
+    >>> round(float(optimum.energy), 6), bool(abs(optimum.x[:, 1]).min() > 0.99)
     (1.0, True)
     """
     D, goal = symmetric(D), choice(Goal, goal, "goal")
@@ -52,24 +52,24 @@ def optimal_tokens(
         f"tokens (n, {len(D)})",
         f"shape {start.shape}",
     )
-    found = optimise(start, D, goal, steps, tolerance)
+    optimum = optimise(start, D, goal, steps, tolerance)
     w = np.full(len(start), 1 / len(start))
     variables = {
-        "x": (("particle", "coord"), found.x, {"long_name": "tokens"}),
+        "x": (("particle", "coord"), optimum.x, {"long_name": "tokens"}),
         "w": (("particle",), w, {"long_name": "weights"}),
-        "energies": (("evaluation",), found.energies, {"long_name": "energy of each evaluation"}),
+        "energies": (("evaluation",), optimum.energies, {"long_name": "energy of each evaluation"}),
         "seconds": (
             ("evaluation",),
-            found.seconds,
+            optimum.seconds,
             {"long_name": "wall-clock time of each evaluation", "units": "s"},
         ),
         "energy": (
             (),
-            float(w @ potential(found.x, found.x, w, D)),
+            float(w @ potential(optimum.x, optimum.x, w, D)),
             {"long_name": "energy (burger)"},
         ),
-        "residual": ((), found.residual, {"long_name": "size of the gradient"}),
-        "gap": ((), optimality_gap(found.x, D, goal), {"long_name": "optimality gap"}),
+        "residual": ((), optimum.residual, {"long_name": "size of the gradient"}),
+        "gap": ((), optimality_gap(optimum.x, D, goal), {"long_name": "optimality gap"}),
     }
     options = {
         "D": D,
@@ -98,14 +98,14 @@ def optimal_density(
 
     (exponentiated gradient), with steps that are as long as the energy allows and momentum in log
     rho. It stops when the gap over the nodes is below the tolerance. Where D >= 0 the least energy
-    is found for certain, and `gap` bounds what is missing.
+    is optimum for certain, and `gap` bounds what is missing.
 
     Returns `density` (theta) or (latitude, longitude) with respect to arc length or area, `weight`
     (mass is sum density weight), `nodes`, `energy`, `gap` over the whole sphere, and the `energies`
     on the way. Source: arXiv 2501.03096.
 
-    >>> found = optimal_density(np.eye(2), points=64)
-    >>> round(float(found.energy), 8)  # the uniform measure: I_0(1)
+    >>> optimum = optimal_density(np.eye(2), points=64)
+    >>> round(float(optimum.energy), 8)  # the uniform measure: I_0(1)
     1.26606588
     """
     D, goal = symmetric(D), choice(Goal, goal, "goal")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tokenflock.errors import require
 
@@ -31,7 +31,7 @@ class Goal(enum.Enum):
         return 1.0 if self is Goal.MINIMISE else -1.0
 
 
-def symmetric(D) -> Numbers:
+def symmetric(D: ArrayLike) -> Numbers:
     """D as an array, or an error."""
     D = np.asarray(D, dtype=np.float64)
     fits = (
@@ -52,6 +52,7 @@ def symmetric(D) -> Numbers:
 
 
 def on_sphere(y: Numbers) -> Numbers:
+    """y / |y|, row by row."""
     return y / np.linalg.norm(y, axis=-1, keepdims=True)
 
 
@@ -65,7 +66,7 @@ def energy_and_gradient(x: Numbers, D: Numbers) -> tuple[float, Numbers]:
     e^{<x_i, D x_j>} D x_j ).
     """
     n = len(x)
-    turned = x @ D
-    K = np.exp(turned @ x.T)
-    G = (2 / n) * (K @ turned)
+    Dx = x @ D
+    K = np.exp(Dx @ x.T)
+    G = (2 / n) * (K @ Dx)
     return float(K.mean()), G - np.sum(G * x, axis=1, keepdims=True) * x

@@ -15,6 +15,8 @@ PATIENCE = 25  # steps without a smaller gradient after which the last digits ar
 
 
 class Optimum(NamedTuple):
+    """Where an optimiser ended, and its way there."""
+
     x: Numbers
     residual: float  # root mean square over tokens of n grad E
     energies: Numbers  # of every evaluation
@@ -48,8 +50,8 @@ def optimise(x: Numbers, D: Numbers, goal: Goal, steps: int, tolerance: float) -
         "ftol": 0.0,
         "gtol": tolerance,
     }
-    found = minimize(function, x.ravel(), jac=True, method="L-BFGS-B", options=limits)
-    x, residual = _last_digits(on_sphere(found.x.reshape(x.shape)), D, goal, tolerance)
+    optimum = minimize(function, x.ravel(), jac=True, method="L-BFGS-B", options=limits)
+    x, residual = _last_digits(on_sphere(optimum.x.reshape(x.shape)), D, goal, tolerance)
     return Optimum(x, residual, np.asarray(energies), np.asarray(seconds))
 
 
@@ -65,8 +67,8 @@ def _last_digits(x: Numbers, D: Numbers, goal: Goal, tolerance: float) -> tuple[
         new = on_sphere(x - step * G)
         later = goal.sign * energy_and_gradient(new, D)[1]
         s, y = new - x, later - G
-        turn = np.sum(s * y)
-        step = float(np.sum(s * s) / turn) if turn > 0 else 0.1
+        curvature = np.sum(s * y)
+        step = float(np.sum(s * s) / curvature) if curvature > 0 else 0.1
         x, G, waited = new, later, waited + 1
         if _size(G) < least:
             best, least, waited = x, _size(G), 0

@@ -7,10 +7,10 @@ from abc import abstractmethod
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Bool, Int
 
-from tokenflock.observables.observable import CosineObservable, cosines
-from tokenflock.shapes import Rows, Tokens, Weights
+from tokenflock.observables.observable import CosineObservable, cosines, pairs
+from tokenflock.shapes import Array, Rows, Tokens, Weights
 
 # tokens, up to which products of whole matrices are as quick as anything, and run on any chip
 FEW = 128
@@ -51,7 +51,7 @@ class ByClusters(CosineObservable):
 def counted(close: Bool[Array, "n n"], w: Weights) -> Bool[Array, "n n"]:
     """Close pairs among the tokens that count, each of which is close to itself."""
     order = jnp.arange(w.shape[0])
-    return (close | (order[:, None] == order)) & jnp.outer(w > 0, w > 0)
+    return (close | (order[:, None] == order)) & pairs(w > 0)
 
 
 def components(near: Bool[Array, "n n"]) -> Int[Array, " n"]:

@@ -25,12 +25,9 @@ class ConeMargin(Observable):
     "a direction, (d,)"
 
     def __check_init__(self) -> None:
-        require(
-            self.axis is None or np.ndim(self.axis) == 1,
-            "axis",
-            "a vector (d,)",
-            f"shape {np.shape(self.axis)}",
-        )
+        if self.axis is not None:
+            shape = np.shape(self.axis)
+            require(len(shape) == 1, "axis", "a vector (d,)", f"shape {shape}")
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
         height = (

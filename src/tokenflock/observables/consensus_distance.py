@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from tokenflock.observables.observable import Observable
+from tokenflock.observables.observable import Observable, pairs
 from tokenflock.shapes import Scalar, Tokens, Weights
 
 
@@ -17,4 +17,4 @@ class ConsensusDistance(Observable):
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
         gaps = jnp.sum((x[:, None] - x) ** 2, axis=-1)
-        return jnp.sqrt(jnp.max(jnp.where(jnp.outer(w > 0, w > 0), gaps, 0)))
+        return jnp.sqrt(jnp.max(jnp.where(pairs(w > 0), gaps, 0)))

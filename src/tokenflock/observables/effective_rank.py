@@ -29,9 +29,9 @@ class EffectiveRank(Observable):
         times as slowly.
         """
         gram = np.asarray(jax.jit(_gram)(x, w))
-        lost = ~np.isfinite(gram).all(axis=(1, 2), keepdims=True)
-        found = jax.jit(_perplexity)(np.linalg.eigvalsh(np.where(lost, 0, gram)))
-        return jnp.where(lost[:, 0, 0], jnp.nan, found)
+        lost = ~np.all(np.isfinite(gram), axis=(1, 2))
+        sound = np.where(lost[:, None, None], 0, gram)
+        return jnp.where(lost, jnp.nan, jax.jit(_perplexity)(np.linalg.eigvalsh(sound)))
 
 
 def _gram(x: Tokens, w: Weights) -> Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from tokenflock.dynamics._kernels import log_sum_exp
 from tokenflock.dynamics.dynamics import Dynamics, Interaction
 from tokenflock.errors import UserError
-from tokenflock.observables.observable import Observable, needed
+from tokenflock.observables.observable import Observable, needed, pairs
 from tokenflock.shapes import Array, Scalar, Tokens, Weights
 
 
@@ -114,7 +114,7 @@ class Energy(Observable):
         logs = (
             self.convention.log_factor(safe, w) + log_sum_exp(log_sum_exp(safe * G, w)[None], w)[0]
         )
-        limit = jnp.sum(0.5 * jnp.outer(w, w) * G) * (
+        limit = jnp.sum(0.5 * pairs(w) * G) * (
             jnp.sum(w > 0) ** 2 if self.convention is Convention.SUM else 1
         )
         if self.log:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.errors import require
-from tokenflock.observables.observable import CosineObservable, counted_pairs
+from tokenflock.observables.observable import CosineObservable, counted_pairs, pairs
 from tokenflock.shapes import Array, Rows, Weights
 
 
@@ -31,9 +31,9 @@ class Histogram(CosineObservable):
         require(self.bins >= 1, "bins", "1 or more", self.bins)
 
     def of_cosines(self, G: Rows, w: Weights) -> Array:
-        pairs = jnp.outer(w, w) if self.diagonal else counted_pairs(w)
+        products = pairs(w) if self.diagonal else counted_pairs(w)
         place = jnp.clip(((G + 1) / 2 * self.bins).astype(int), 0, self.bins - 1)
-        return jnp.zeros(self.bins, G.dtype).at[place].add(pairs)
+        return jnp.zeros(self.bins, G.dtype).at[place].add(products)
 
     def coords(self) -> dict[str, Any]:
         edges = np.linspace(-1, 1, self.bins + 1)

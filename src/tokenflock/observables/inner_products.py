@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from tokenflock.observables.observable import Observable, cosines
+from tokenflock.observables.observable import Observable, cosines, pairs
 from tokenflock.shapes import Rows, Tokens, Weights
 
 
@@ -23,4 +23,4 @@ class InnerProducts(Observable):
 
     def measure(self, x: Tokens, w: Weights) -> Rows:
         G = cosines(x) if self.normalise else x @ x.T
-        return jnp.where(jnp.outer(w > 0, w > 0), G, jnp.nan)
+        return jnp.where(pairs(w > 0), G, jnp.nan)

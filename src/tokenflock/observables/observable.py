@@ -6,12 +6,12 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool
+from jaxtyping import Bool
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
-from tokenflock.shapes import Rows, Tokens, Weights
+from tokenflock.shapes import Array, Rows, Tokens, Weights
 from tokenflock.spaces.sphere import normalise
 
 
@@ -104,9 +104,9 @@ def reads_cosines(observable: Observable) -> bool:
 
 def on_sphere(observable: Observable, x: Tokens, w: Weights) -> Array:
     """The value for tokens that are unit vectors already."""
-    return (
-        observable.of_cosines(x @ x.T, w) if reads_cosines(observable) else observable.measure(x, w)
-    )
+    if isinstance(observable, CosineObservable) and observable.by_cosines:
+        return observable.of_cosines(x @ x.T, w)
+    return observable.measure(x, w)
 
 
 def cosines(x: Tokens) -> Rows:
@@ -115,16 +115,21 @@ def cosines(x: Tokens) -> Rows:
     return jnp.clip(u @ u.T, -1, 1)
 
 
+def pairs(w: Weights) -> Rows:
+    """w_i w_j for all i and j."""
+    return jnp.outer(w, jnp.asarray(w))
+
+
 def counted_pairs(w: Weights) -> Rows:
     """w_i w_j for i != j, zero on the diagonal, scaled to sum to one (zero for a single token)."""
-    pairs = jnp.outer(w, w) * (1 - jnp.eye(w.shape[0], dtype=w.dtype))
-    total = jnp.sum(pairs)
-    return pairs / jnp.where(total > 0, total, 1)
+    products = pairs(w) * (1 - jnp.eye(w.shape[0], dtype=w.dtype))
+    total = jnp.sum(products)
+    return products / jnp.where(total > 0, total, 1)
 
 
 def real_pairs(w: Weights) -> Bool[Array, "n n"]:
     """Pairs i != j of tokens that count."""
-    return jnp.outer(w > 0, w > 0) & ~jnp.eye(w.shape[0], dtype=bool)
+    return pairs(w > 0) & ~jnp.eye(w.shape[0], dtype=bool)
 
 
 def needed(value: Any, observable: Observable, field: str) -> Any:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
-from tokenflock.observables.observable import Observable, cosines
+from tokenflock.observables.observable import Observable, cosines, pairs
 from tokenflock.shapes import Array, Tokens, Weights
 
 
@@ -29,5 +29,5 @@ class SpanDimension(Observable):
             require(self.threshold > 0, "threshold", "positive", self.threshold)
 
     def measure(self, x: Tokens, w: Weights) -> Array:
-        G = jnp.where(jnp.outer(w > 0, w > 0), cosines(x), 0)
+        G = jnp.where(pairs(w > 0), cosines(x), 0)
         return jnp.sum(jnp.linalg.eigvalsh(G) > self.threshold)

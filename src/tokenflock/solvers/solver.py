@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Key
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
 from tokenflock.frozen import Frozen, concrete
-from tokenflock.shapes import Time, Tokens, Weights
+from tokenflock.shapes import Array, Time, Tokens, Weights
 
 
 class Solver(Frozen):
@@ -41,7 +41,7 @@ class FixedStep(Solver):
 
 
 def brownian(
-    dynamics: Dynamics, t: Time, x: Tokens, w: Weights, h: Float[Array, ""], key: Key[Array, ""]
+    dynamics: Dynamics, t: Time, x: Tokens, w: Weights, h: Time, key: Key[Array, ""]
 ) -> Tokens:
     """The tangent Gaussian increment sqrt(h) diffusion dW."""
     noise = jnp.sqrt(h) * dynamics.diffusion(t, x, w) * jax.random.normal(key, x.shape, x.dtype)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from tokenflock.shapes import Array
 from tokenflock.spaces.space import Space
 
 

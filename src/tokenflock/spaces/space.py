@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from tokenflock.frozen import Frozen
+from tokenflock.shapes import Array
 
 
 class Space(Frozen):

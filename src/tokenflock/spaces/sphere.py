@@ -5,8 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from tokenflock.shapes import Array
 from tokenflock.spaces.space import Space
 
 LONG = 1e15  # squares of such numbers are far from the ends of float32

@@ -5,8 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from tokenflock.shapes import Array
 from tokenflock.spaces.sphere import normalise
 
 
@@ -27,7 +28,7 @@ def latitude_quantile(
     large d or kappa.
     """
 
-    def log_density(angle):
+    def log_density(angle: np.ndarray) -> np.ndarray:
         return kappa * np.cos(angle) + (d - 2) * np.log(np.maximum(np.sin(angle), 1e-300))
 
     coarse = np.linspace(0, largest, 20_001)

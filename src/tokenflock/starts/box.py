@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import jax
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from tokenflock.shapes import Array
 from tokenflock.starts.start import Start, check_counts
 
 

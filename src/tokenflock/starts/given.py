@@ -55,7 +55,8 @@ class Given(Start):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return np.shape(self.x)
+        n, d = np.shape(self.x)
+        return n, d
 
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return self.x

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from tokenflock.shapes import Array
 from tokenflock.spaces.sphere import normalise
 from tokenflock.starts.start import Start, check_counts
 
@@ -32,4 +33,4 @@ class Hemisphere(Start):
 
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         x = normalise(jax.random.normal(key, self.shape))
-        return x.at[:, -1].set(jnp.maximum(jnp.abs(x[:, -1]), 1e-6))
+        return jnp.asarray(x).at[:, -1].set(jnp.maximum(jnp.abs(x[:, -1]), 1e-6))

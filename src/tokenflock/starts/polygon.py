@@ -5,9 +5,10 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.errors import require
+from tokenflock.shapes import Array
 from tokenflock.starts.start import Start, check_counts
 
 

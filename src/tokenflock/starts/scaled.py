@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.errors import require
+from tokenflock.shapes import Array
 from tokenflock.starts.start import Start
 from tokenflock.starts.uniform import Uniform
 

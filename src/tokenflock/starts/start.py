@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.errors import require
 from tokenflock.frozen import Frozen
+from tokenflock.shapes import Array
 
 
 class Start(Frozen):

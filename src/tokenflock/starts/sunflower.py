@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from tokenflock.shapes import Array
 from tokenflock.starts.start import Start, check_counts
 
 
@@ -28,6 +29,6 @@ class Sunflower(Start):
 
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         height = 1 - (2 * np.arange(self.n) + 1) / self.n
-        turn = np.pi * (3 - np.sqrt(5)) * np.arange(self.n)
+        angle = np.pi * (3 - np.sqrt(5)) * np.arange(self.n)
         radius = np.sqrt(1 - height**2)
-        return np.stack([radius * np.cos(turn), radius * np.sin(turn), height], axis=-1)
+        return np.stack([radius * np.cos(angle), radius * np.sin(angle), height], axis=-1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
+from tokenflock.shapes import Array
 from tokenflock.spaces.sphere import normalise
 from tokenflock.starts.start import Start, check_counts
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
 from tokenflock.errors import require
+from tokenflock.shapes import Array
 from tokenflock.starts._axis import around_axis, latitude_quantile
 from tokenflock.starts.start import Start, check_counts
 

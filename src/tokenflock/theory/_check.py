@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,7 @@ Numbers = np.float64 | NDArray[np.float64]
 """What every closed form returns: a scalar for scalars, an array for arrays."""
 
 
-def refuse(argument: str, wanted: str, came: object, instead: str) -> None:
+def refuse(argument: str, wanted: str, came: object, instead: str) -> NoReturn:
     raise UserError(
         f"{argument} must be {wanted}, got {came!r}. Write for example {argument}={instead}."
     )

@@ -15,6 +15,7 @@ from ._roots import bracketed_root
 from ._special import scaled_expi
 
 Array = NDArray[np.float64]
+Number = Array | float
 
 _EDGE = 700.0  # |y| beyond which gamma is one of its end points in double precision
 
@@ -34,17 +35,17 @@ def clock(argument: str, gamma: ArrayLike, n: Array, ends: bool = False) -> Arra
         return np.log(gamma - least) - np.log1p(-gamma)
 
 
-def gap(y: Array, n: Array) -> Array:
+def gap(y: Number, n: Number) -> Array:
     """u = 1 - gamma."""
     return n / (n - 1) * expit(-y)
 
 
-def excess(y: Array, n: Array) -> Array:
+def excess(y: Number, n: Number) -> Array:
     """v = gamma + 1/(n-1)."""
     return n / (n - 1) * expit(y)
 
 
-def elapsed(y0: Array, y1: Array, n: Array, beta: Array, unnormalised: bool) -> Array:
+def elapsed(y0: Array, y1: Array, n: Number, beta: Array, unnormalised: bool) -> Array:
     """Time from y0 to y1: the closed form of `equiangular_time`."""
     free = np.abs(beta) < 1e-18
     beta = np.where(free, 1.0, beta)
@@ -60,7 +61,7 @@ def elapsed(y0: Array, y1: Array, n: Array, beta: Array, unnormalised: bool) -> 
     return np.where(free, (y1 - y0) / 2, ((n - 1) * (y1 - y0) + integral) / (2 * n))[()]
 
 
-def _primitive(y: Array, n: Array, beta: Array) -> tuple[Array, Array]:
+def _primitive(y: Array, n: Number, beta: Array) -> tuple[Array, Array]:
     """(h, g) with e^h g = Ei(beta u) + e^(beta n/(n-1)) E1(beta v): minus a primitive of e^(beta u)
     dy.
     """
@@ -68,7 +69,7 @@ def _primitive(y: Array, n: Array, beta: Array) -> tuple[Array, Array]:
     return beta * u, scaled_expi(beta * u) - scaled_expi(-beta * v)
 
 
-def clock_at(t: Array, y0: Array, n: Array, beta: Array, unnormalised: bool) -> Array:
+def clock_at(t: Array, y0: Array, n: Number, beta: Array, unnormalised: bool) -> Array:
     """y after time t: the root of elapsed(y0, y) = t, bracketed by the extreme speeds."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         if unnormalised:

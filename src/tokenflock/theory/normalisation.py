@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
 from ._check import Numbers, above, at_least, choice, finite, real, whole
-from ._clock import clock, clock_at, excess, gap
+from ._clock import Array, Number, clock, clock_at, excess, gap
 from .equiangular import equiangular_cosine, equiangular_speed
 
 _SCHEMES = ("post", "pre", "mix", "peri", "ngpt", "sqrt")
@@ -143,7 +143,7 @@ def normalised_flow(
     return Normalised(rho.reshape(t.shape)[()], r.reshape(t.shape)[()])
 
 
-def _output(rho: NDArray, n: NDArray, beta: NDArray) -> tuple[NDArray, NDArray]:
+def _output(rho: Number, n: Number, beta: Number) -> tuple[Array, Array]:
     """(<theta, A>, |A|) of the attention output A of each of n equiangular tokens."""
     with np.errstate(over="ignore"):
         other = 1 / (n - 1 + np.exp(beta * (1 - rho)))
@@ -154,13 +154,13 @@ def _output(rho: NDArray, n: NDArray, beta: NDArray) -> tuple[NDArray, NDArray]:
 
 def _slowness(
     scheme: str,
-    r: NDArray,
-    t: NDArray,
-    along: NDArray,
-    length: NDArray,
-    alpha: NDArray,
-    switch: NDArray,
-) -> tuple[NDArray, NDArray]:
+    r: Number,
+    t: Number,
+    along: Number,
+    length: Number,
+    alpha: Number,
+    switch: Number,
+) -> tuple[Array, Array]:
     """(s, dr/dt) of the table in `normalised_speed`."""
     still = 0 * along * r
     table = {
@@ -193,7 +193,7 @@ def _solve(
     delay = switch if scheme == "mix" else 0.0
     moving = "pre" if scheme == "mix" else scheme
 
-    def speed(time: float, state: NDArray) -> list[float]:
+    def speed(time: float, state: NDArray) -> list[Array]:
         y, r = state
         u, rho = gap(y, n), excess(y, n) - 1 / (n - 1)
         slowness, radial = _slowness(moving, r, time, *_output(rho, n, beta), alpha, 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ._check import Numbers, finite, refuse, whole
 
@@ -66,7 +66,7 @@ def polygon_growth(n: ArrayLike = 3, beta: ArrayLike = 1.0, unnormalised: bool =
     if n.max(initial=2) ** 2 * max(1, n.size) / 2 > MOST:
         refuse("n", f"such that n^2 / 2 is at most {MOST:,}", n.max(), "3")
     p = np.arange(1, int(n.max(initial=2)) // 2 + 1)
-    values: NDArray = polygon_eigenvalue(p, n[..., None], beta[..., None], unnormalised)
+    values = polygon_eigenvalue(p, n[..., None], beta[..., None], unnormalised)
     return np.where(p <= n[..., None] / 2, values, -np.inf).max(-1)[()]
 
 

@@ -1,5 +1,5 @@
-"""Single precision on tensor cores that multiply half precision: each matrix is the sum of two
-halves, high and low.
+"""Single precision on tensor cores that multiply half precision: each matrix is split into the sum
+of two, high and low.
 
 a = a_1 + a_2 and b = b_1 + b_2 to 22 bits, so a b = a_1 b_1 + a_1 b_2 + a_2 b_1 up to 2^-22. Rows
 of a and columns of b are divided by their largest entry before and multiplied by it after, so that
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.extend.core import Literal, primitives
 
 
-def in_halves(function: Callable) -> Callable:
+def with_split_products(function: Callable) -> Callable:
     """The same function of (tokens, ...), with its matrix products done so.
 
     Those inside its loops stay as they are.
@@ -25,8 +25,8 @@ def in_halves(function: Callable) -> Callable:
     def evaluate(x: jax.Array, *rest: Any) -> Any:
         closed, shape = jax.make_jaxpr(function, return_shape=True)(x, *rest)
         flat = jax.tree.leaves((x, *rest))
-        found = _evaluate(closed.jaxpr, closed.consts, flat, {closed.jaxpr.invars[0]})
-        return jax.tree.unflatten(jax.tree.structure(shape), found)
+        values = _evaluate(closed.jaxpr, closed.consts, flat, {closed.jaxpr.invars[0]})
+        return jax.tree.unflatten(jax.tree.structure(shape), values)
 
     return evaluate
 
@@ -50,25 +50,26 @@ def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any])
             "jaxpr" if equation.primitive is primitives.jit_p else "call_jaxpr"
         )
         if equation.primitive is primitives.dot_general_p and all(
-            jnp.ndim(one) == 2 for one in given
+            jnp.ndim(value) == 2 for value in given
         ):
-            found = [_product(*given, *unit, equation.params["dimension_numbers"])]
+            (a, b), (unit_a, unit_b) = given, unit
+            results = [_product(a, b, unit_a, unit_b, equation.params["dimension_numbers"])]
         elif call is not None:
-            small = {variable for variable, one in zip(call.jaxpr.invars, unit) if one}
-            found = _evaluate(call.jaxpr, call.consts, given, small)
+            inner = {variable for variable, is_unit in zip(call.jaxpr.invars, unit) if is_unit}
+            results = _evaluate(call.jaxpr, call.consts, given, inner)
         else:
-            found = equation.primitive.bind(*given, **equation.params)
-            found = found if equation.primitive.multiple_results else [found]
+            bound = equation.primitive.bind(*given, **equation.params)
+            results = bound if equation.primitive.multiple_results else [bound]
         if equation.primitive is primitives.transpose_p and unit[0]:
             units = units | set(equation.outvars)
-        values |= zip(equation.outvars, found)
+        values |= zip(equation.outvars, results)
     return [read(variable) for variable in jaxpr.outvars]
 
 
 def _product(a: jax.Array, b: jax.Array, unit_a: bool, unit_b: bool, dimensions: Any) -> jax.Array:
     """a b for matrices, contracted over any side of each."""
     ((i,), (j,)), _ = dimensions
-    (a_1, a_2, row), (b_1, b_2, column) = _halves(a, i, unit_a), _halves(b, j, unit_b)
+    (a_1, a_2, row), (b_1, b_2, column) = _split(a, i, unit_a), _split(b, j, unit_b)
 
     def times(left: jax.Array, right: jax.Array) -> jax.Array:
         return jax.lax.dot_general(left, right, dimensions, jax.lax.Precision.DEFAULT, jnp.float32)
@@ -78,7 +79,7 @@ def _product(a: jax.Array, b: jax.Array, unit_a: bool, unit_b: bool, dimensions:
     return y if column is None else y * column
 
 
-def _halves(a: jax.Array, axis: int, unit: bool) -> tuple[jax.Array, jax.Array, jax.Array | None]:
+def _split(a: jax.Array, axis: int, unit: bool) -> tuple[jax.Array, jax.Array, jax.Array | None]:
     """(high, low, scale) with a = scale (high + low); no scale for unit vectors."""
     scale = None
     if not unit:
