@@ -59,6 +59,8 @@ def spoken(message: str, app: App | None, tokens: Sequence[str]) -> str:
 
 def _arguments(app: App, tokens: Sequence[str]) -> list[Argument]:
     """The arguments of the command that the tokens name."""
+    if {"--help", "-h", "--version"} & set(tokens):
+        return []  # these are commands of their own
     try:
         called = app.parse_commands(tokens)[1][-1]
         return list(called.assemble_argument_collection())
