@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -110,7 +111,12 @@ def _run(
                 store=store,
                 progress=report,
             )
-        flock.save(result, out)
+        try:
+            flock.save(result, out)
+        except OSError:  # with more room the same command has it at once
+            with suppress(OSError):
+                store.write()
+            raise
         store.remove()
     _tell(result)
     saved(out, replaced[0])

@@ -79,12 +79,14 @@ def obeying() -> Iterator[None]:
     os.set_blocking(ends[1], False)
     before = {number: signal.signal(number, _obey) for number in heard}
     fd = signal.set_wakeup_fd(ends[1], warn_on_full_buffer=False)
+    hook, sys.unraisablehook = sys.unraisablehook, _overheard
     watch = threading.Thread(target=_watch, args=(ends[0], heard), daemon=True)
     watch.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(fd)
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
         os.close(ends[1])
@@ -106,6 +108,12 @@ def _obey(number: int, frame: FrameType | None) -> Any:
         leave(code())
     _STATE.asked = number
     raise KeyboardInterrupt
+
+
+def _overheard(lost: Any) -> None:
+    """An interrupt that came inside a finaliser is lost there; the thread remembers it."""
+    if not (asked() and issubclass(lost.exc_type, KeyboardInterrupt)):
+        sys.__unraisablehook__(lost)
 
 
 def _watch(end: int, heard: list[int]) -> None:
