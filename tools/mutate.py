@@ -31,45 +31,54 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tokenflock"
 HARMLESS = Path(__file__).with_name("equivalent.txt")
 
-LAWS, ORACLES = "tests/laws/test_", "tests/oracles/test_"
+LAWS, ORACLES, MEAN = (f"tests/{name}/test_" for name in ("laws", "oracles", "meanfield"))
 TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the file come before
     "dynamics": [
-        *(LAWS + name for name in ("degenerate.py", "dynamics.py", "extremes.py", "members.py")),
+        *(LAWS + name for name in ("degenerate.py", "dynamics.py", "extremes.py")),
         *(ORACLES + f"particles_{name}.py" for name in ("circle", "energy", "equiangular")),
     ],
-    "solvers": [ORACLES + "particles_solvers.py", ORACLES + "particles_noise.py"],
-    "observables": [LAWS + "degenerate.py", LAWS + "observables.py", LAWS + "properties.py"],
+    "solvers": [
+        LAWS + "solvers.py",
+        *(ORACLES + f"particles_{name}.py" for name in ("solvers", "noise")),
+    ],
+    "observables": [LAWS + "degenerate.py", LAWS + "observables.py"],
     "engines": [
         *(LAWS + name for name in ("settling.py", "randomness.py", "events.py", "lanes.py")),
         *(LAWS + name for name in ("ensembles.py", "engines.py")),
     ],
     "theory": [
-        *(ORACLES + f"theory_{name}.py" for name in ("equiangular", "kernel", "pair", "states")),
-        *(ORACLES + f"theory_{name}.py" for name in ("rates", "flows")),
+        *(ORACLES + f"theory_{name}.py" for name in ("roots", "equiangular", "kernel", "pair")),
+        *(ORACLES + f"theory_{name}.py" for name in ("states", "rates", "flows")),
     ],
-    "meanfield": [f"tests/meanfield/test_{name}.py" for name in ("distances", "optimal")]
-    + ["tests/meanfield/test_evolution.py"],
+    "meanfield": [MEAN + f"{name}.py" for name in ("distances", "optimal", "evolution")],
     "probing": [f"tests/probing/test_{name}.py" for name in ("particles", "statistics", "errors")],
     "gpt": [f"tests/gpt/test_{name}.py" for name in ("learning", "training", "watching", "ladder")],
     "reproduction": [
         f"tests/papers/test_{name}.py" for name in ("claims", "verdicts", "reproduce")
     ],
 }
-NEAREST = {  # files whose own tests lie elsewhere
-    "dynamics/fast.py": ["tests/meanfield/test_fast.py"],
-    "dynamics/_harmonics.py": ["tests/meanfield/test_fast.py"],
-    "dynamics/_streaming.py": [LAWS + "engines.py"],
-    "dynamics/streamed.py": [LAWS + "engines.py"],
-    "dynamics/_padding.py": [LAWS + "engines.py"],
-    "dynamics/noisy.py": [ORACLES + "particles_noise.py"],
-    "dynamics/neural_ode.py": [ORACLES + "particles_solvers.py"],
-    "engines/_halves.py": [LAWS + "engines.py"],
-    "engines/resident.py": [LAWS + "engines.py"],
-    "engines/_lane_loop.py": [LAWS + "lanes.py"],
-    "engines/rotation.py": [LAWS + "ensembles.py"],
-    "gpt/watching.py": ["tests/gpt/test_watching.py"],
-    "gpt/flowing.py": ["tests/gpt/test_watching.py"],
-    **{f"gpt/{name}.py": ["tests/gpt/test_ladder.py"] for name in ("gpt", "fast", "positions")},
+NEAREST = {  # files whose own tests lie elsewhere, or are one of many
+    "dynamics/fast dynamics/_harmonics": ["tests/meanfield/test_fast.py"],
+    "dynamics/_streaming dynamics/streamed dynamics/_padding": [LAWS + "engines.py"],
+    "dynamics/noisy solvers/solver solvers/euler_maruyama": [ORACLES + "particles_noise.py"],
+    "dynamics/neural_ode dynamics/feed_forward": [ORACLES + "particles_solvers.py"],
+    "observables/energy": [ORACLES + "particles_energy.py"],
+    "engines/_halves engines/resident": [LAWS + "engines.py"],
+    "engines/_lane_loop": [LAWS + "lanes.py"],
+    "engines/rotation engines/batch engines/choose engines/job": [LAWS + "ensembles.py"],
+    "theory/kernel theory/_special": [ORACLES + "theory_kernel.py"],
+    "theory/pair theory/_clock": [ORACLES + "theory_pair.py"],
+    "theory/rates theory/polygon": [ORACLES + "theory_rates.py"],
+    "theory/normalisation theory/gaussian theory/scaling": [ORACLES + "theory_flows.py"],
+    "theory/ott_antonsen theory/bbgky theory/middle": [ORACLES + "theory_flows.py"],
+    "theory/sharp theory/anisotropy theory/thresholds": [ORACLES + "theory_states.py"],
+    "theory/probability": [ORACLES + "theory_states.py"],
+    "meanfield/optimal meanfield/quasi_newton meanfield/certificate": [MEAN + "optimal.py"],
+    "meanfield/mirror_descent meanfield/functionals": [MEAN + "optimal.py"],
+    "meanfield/evolution meanfield/continuity meanfield/grids": [MEAN + "evolution.py"],
+    "gpt/watching gpt/flowing": ["tests/gpt/test_watching.py"],
+    "gpt/gpt gpt/fast gpt/positions gpt/head": ["tests/gpt/test_ladder.py"],
+    "gpt/text gpt/sampling gpt/settings": ["tests/gpt/test_training.py"],
 }
 LIBRARIES = ["pytest", "hypothesis", "jax", "jax.numpy", "diffrax", "optax", "optimistix", "numba"]
 LIBRARIES += [
@@ -231,19 +240,21 @@ def _put(parent: ast.AST, field: str, at: int | None, node: ast.AST) -> None:
 
 
 def chosen(folder: str, sample: int, seed: int) -> list[Mutant]:
-    """A sample of the bugs of a folder, the same for the same seed."""
+    """A sample of the bugs of a folder, the same for the same seed; a larger one continues it."""
     everything = [
         one
         for path in sorted((PACKAGE / folder).rglob("*.py"))
         if path.name != "__init__.py"
         for one in mutants(path)
     ]
-    return random.Random(f"{seed} {folder}").sample(everything, min(sample, len(everything)))
+    random.Random(f"{seed} {folder}").shuffle(everything)
+    return everything[:sample]
 
 
 def tests_of(mutant: Mutant) -> list[str]:
     """Its tests, the nearest first."""
-    near = NEAREST.get(mutant.file, [])
+    stem = mutant.file.removesuffix(".py")
+    near = [name for stems, names in NEAREST.items() if stem in stems.split() for name in names]
     rest = [name for name in TESTS[mutant.file.split("/")[0]] if name not in near]
     return [name for name in (*near, *rest) if (ROOT / name).exists()]
 

@@ -7,18 +7,31 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import ortho_group
 
 from tokenflock.dynamics import (
     NGPT,
+    Attention,
+    Burger,
     CausalHeads,
     MixNorm,
     MultiHead,
     PeriNorm,
     PostNorm,
     PreNorm,
+    SelfAttention,
     SqrtNorm,
+    Unnormalised,
 )
-from tokenflock.observables import EffectiveRank, Histogram
+from tokenflock.dynamics._matrices import Switching
+from tokenflock.observables import (
+    AttentionEntropy,
+    AttentionMatrix,
+    Dissipation,
+    EffectiveRank,
+    FlowEnergy,
+    Histogram,
+)
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -161,3 +174,48 @@ def test_effective_rank_of_three_weights():
     expected = np.prod(w**-w)  # exp of the entropy
     found = EffectiveRank().measure(jnp.eye(3), jnp.asarray(w))
     assert float(found) == pytest.approx(expected, rel=1e-12)
+
+
+READERS = (AttentionMatrix, AttentionEntropy, Dissipation, FlowEnergy)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda one: one.__name__)
+def test_what_reads_a_law_is_blind_to_rotations_exactly_where_the_law_is(reader):
+    """Else an ensemble would turn its tokens and measure something else."""
+    flow = reader in (Dissipation, FlowEnergy)
+    U = ortho_group.rvs(D, random_state=2)
+    law = Burger.example(N, D) if flow else Attention.example(N, D)
+    assert reader().isotropic and reader(SelfAttention(beta=2.0)).isotropic
+    assert not law.isotropic and not reader(law).isotropic
+    for blind, of in ((True, SelfAttention(beta=2.0)), (False, law)):
+        before, after = (reader(of).measure(x, jnp.asarray(W)) for x in (X, X @ U.T))
+        assert np.allclose(before, after, atol=1e-10) == blind
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda one: one.__name__)
+def test_a_law_that_was_given_is_kept_and_one_that_was_not_is_taken(reader):
+    own, ran = SelfAttention(beta=2.0), SelfAttention(beta=5.0)
+    assert reader(own).bind(ran).dynamics.beta == 2.0
+    assert reader().bind(ran).dynamics.beta == 5.0
+    if reader in (AttentionMatrix, AttentionEntropy):
+        assert reader(t=0.5).bind(ran).t == 0.5
+
+
+def test_attention_is_that_of_the_time_that_was_asked_for():
+    moving = Switching(np.stack([np.zeros((D, D)), 4 * np.eye(D)]), 1.0)
+    law = Attention(beta=1.0, Q=moving)
+    matrices = [AttentionMatrix(law, t).measure(X, jnp.asarray(W)) for t in (0.0, 1.5)]
+    np.testing.assert_allclose(matrices[0], np.tile(W, (N, 1)), rtol=1e-12)
+    sharp = W * np.exp(4 * X @ X.T)
+    np.testing.assert_allclose(matrices[1], sharp / sharp.sum(axis=1, keepdims=True), rtol=1e-12)
+    entropies = AttentionEntropy(law, 1.5).measure(X, jnp.asarray(W))
+    expected = -(np.asarray(matrices[1]) * np.log(matrices[1])).sum(axis=1)
+    np.testing.assert_allclose(entropies, expected, rtol=1e-10)
+
+
+def test_entropy_of_unnormalised_attention_is_that_of_its_shares():
+    found, expected = (
+        AttentionEntropy(law).measure(X, jnp.asarray(W))
+        for law in (Unnormalised(beta=2.0), SelfAttention(beta=2.0))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
