@@ -1,0 +1,221 @@
+"""Members away from the points where they are simple: other radii than one, unequal weights, Q
+that is not K, cosines within a bin.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from tokenflock.dynamics import (
+    NGPT,
+    Attention,
+    Burger,
+    CausalHeads,
+    MixNorm,
+    MultiHead,
+    PeriNorm,
+    PostNorm,
+    PreNorm,
+    SelfAttention,
+    SqrtNorm,
+    Unnormalised,
+)
+from tokenflock.dynamics._matrices import Switching
+from tokenflock.observables import (
+    AttentionEntropy,
+    AttentionMatrix,
+    Dissipation,
+    EffectiveRank,
+    FlowEnergy,
+    Histogram,
+)
+
+pytestmark = pytest.mark.usefixtures("double")
+
+RANDOM = np.random.default_rng(4)
+N, D, M, HEADS = 5, 3, 2, 3
+Q, K = RANDOM.normal(size=(2, HEADS, M, D))  # no head has Q = K, and neither is square
+V = RANDOM.normal(size=(HEADS, D, D))
+W = RANDOM.uniform(0.2, 2.0, size=N)
+W /= W.sum()
+X = RANDOM.normal(size=(N, D))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+RADII = np.array([0.3, 0.8, 1.5, 2.0, 5.0])[:, None]
+
+
+def attention(q, k, v, x, beta, last=lambda i: N):
+    """sum_j A_ij v x_j with A_ij = w_j e^{beta <q x_i, k x_j>} / Z_i over j < last(i), by loops."""
+    rows = []
+    for i in range(N):
+        terms = [W[j] * np.exp(beta * (q @ x[i]) @ (k @ x[j])) for j in range(last(i))]
+        rows.append(sum(a * (v @ x[j]) for j, a in enumerate(terms)) / sum(terms))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_several_heads_are_the_sum_of_their_softmaxes_over_queries_and_keys(average):
+    law = MultiHead(V=V, Q=Q, K=K, beta=1.7, average=average)
+    heads = [attention(Q[h], K[h], V[h], X, 1.7) for h in range(HEADS)]
+    expected = np.mean(heads, axis=0) if average else np.sum(heads, axis=0)
+    np.testing.assert_allclose(law.force(0.0, jnp.asarray(X), jnp.asarray(W)), expected, rtol=1e-12)
+    swapped = sum(attention(K[h], Q[h], V[h], X, 1.7) for h in range(HEADS))
+    assert np.abs(swapped - np.sum(heads, axis=0)).max() > 0.1  # else a swap would go unseen
+
+
+def test_a_head_without_queries_or_keys_takes_the_tokens_themselves():
+    square, eye = RANDOM.normal(size=(HEADS, D, D)), np.eye(D)
+    for parts, pairs in (
+        ({"Q": square}, [(square[h], eye) for h in range(HEADS)]),
+        ({"K": square}, [(eye, square[h]) for h in range(HEADS)]),
+    ):
+        found = MultiHead(V=V, beta=0.8, **parts).force(0.0, jnp.asarray(X), jnp.asarray(W))
+        expected = sum(attention(*pairs[h], V[h], X, 0.8) for h in range(HEADS))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_several_causal_heads_see_the_past_through_queries_and_keys():
+    law = CausalHeads(V=V, Q=Q, K=K, beta=1.7)
+    expected = sum(attention(Q[h], K[h], V[h], X, 1.7, lambda i: i + 1) for h in range(HEADS))
+    found = law.force(0.0, jnp.asarray(X), jnp.asarray(W))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    shares = np.asarray(law.attention_matrix(0.0, jnp.asarray(X), jnp.asarray(W)))
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-12)
+    assert (np.triu(shares, 1) == 0).all()
+
+
+def tangent(x, a):
+    """The part of a that is orthogonal to the unit vectors x."""
+    return a - (a * x).sum(axis=1, keepdims=True) * x
+
+
+def unit(a):
+    return a / np.linalg.norm(a, axis=1, keepdims=True)
+
+
+A = attention(Q[0], K[0], V[0], X, 1.3)
+SCHEMES = {
+    "pre": (PreNorm, {}, 1.0, A),
+    "peri": (PeriNorm, {}, 1.0, unit(A)),
+    "mix, before": (MixNorm, {"tau": 2.0}, 1.0, RADII * tangent(X, A)),
+    "mix, at the switch": (MixNorm, {"tau": 2.0}, 2.0, A),
+    "mix, after": (MixNorm, {"tau": 2.0}, 3.0, A),
+}
+ON_SPHERE = {
+    "post": (PostNorm, {}, 1.0, tangent(X, A)),
+    "sqrt": (SqrtNorm, {}, 3.0, tangent(X, A) / 2),
+    "ngpt": (NGPT, {"alpha": 0.7}, 1.0, 0.7 * tangent(X, unit(A))),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_a_scheme_off_the_sphere_moves_tokens_of_any_radius_by_its_formula(name):
+    law, options, t, expected = SCHEMES[name]
+    law = law(beta=1.3, Q=Q[0], K=K[0], V=V[0], **options)
+    found = law.velocity(t, jnp.asarray(RADII * X), jnp.asarray(W))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ON_SPHERE)
+def test_a_scheme_on_the_sphere_moves_tokens_by_its_formula(name):
+    law, options, t, expected = ON_SPHERE[name]
+    law = law(beta=1.3, Q=Q[0], K=K[0], V=V[0], **options)
+    found = law.velocity(t, jnp.asarray(X), jnp.asarray(W))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_mix_norm_turns_tokens_of_every_radius_alike_before_the_switch():
+    """Post-LN knows directions only: dtheta/dt = v / r is the same for every r."""
+    law = MixNorm(beta=1.3, Q=Q[0], K=K[0], V=V[0], tau=2.0)
+    turns = [np.asarray(law.velocity(1.0, jnp.asarray(r * X), jnp.asarray(W))) / r for r in (1, 4)]
+    np.testing.assert_allclose(*turns, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("bins", [1, 7, 40])
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_histogram_is_that_of_numpy(bins, diagonal):
+    """Every cosine is counted in the bin that holds it, by the product of its weights."""
+    pairs = np.outer(W, W) if diagonal else np.outer(W, W) * (1 - np.eye(N))
+    G = np.clip(X @ X.T, -1, 1)
+    G[np.diag_indices(N)] = 1
+    expected, _ = np.histogram(G, bins=bins, range=(-1, 1), weights=pairs / pairs.sum())
+    found = Histogram(bins=bins, diagonal=diagonal).measure(jnp.asarray(X), jnp.asarray(W))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_a_cosine_in_the_upper_half_of_its_bin_stays_there():
+    """Rounded, the cosine 0.49 would fall into the bin that begins at 0.5."""
+    angle = np.arccos(0.49)
+    x = jnp.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+    shares = np.asarray(Histogram(bins=4).measure(x, jnp.full(2, 0.5)))
+    assert shares.tolist() == [0, 0, 1, 0]
+    assert Histogram(bins=4).coords()["bin"].tolist() == [-0.75, -0.25, 0.25, 0.75]
+
+
+@pytest.mark.parametrize("d", [2, 4, 9])
+def test_effective_rank_is_the_perplexity_of_the_weights_of_orthogonal_clusters(d):
+    """Tokens on the axes, more or fewer of them than dimensions: the eigenvalues are the weights
+    that the axes hold.
+    """
+    axes = np.array([0, 1, 1, 0, 1])
+    shares = np.array([W[axes == 0].sum(), W[axes == 1].sum()])
+    expected = np.exp(-(shares * np.log(shares)).sum())
+    x = jnp.asarray(3.0 * np.eye(d)[axes])  # lengths do not count
+    assert float(EffectiveRank().measure(x, jnp.asarray(W))) == pytest.approx(expected, rel=1e-10)
+    frames = EffectiveRank().on_host(x[None], jnp.asarray(W))
+    assert np.asarray(frames).tolist() == [pytest.approx(expected, rel=1e-10)]
+    assert abs(expected - 2) > 1e-3  # equal weights would not tell w from w^2
+
+
+def test_effective_rank_of_three_weights():
+    w = np.array([0.5, 0.3, 0.2])
+    expected = np.prod(w**-w)  # exp of the entropy
+    found = EffectiveRank().measure(jnp.eye(3), jnp.asarray(w))
+    assert float(found) == pytest.approx(expected, rel=1e-12)
+
+
+READERS = (AttentionMatrix, AttentionEntropy, Dissipation, FlowEnergy)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda one: one.__name__)
+def test_what_reads_a_law_is_blind_to_rotations_exactly_where_the_law_is(reader):
+    """Else an ensemble would turn its tokens and measure something else."""
+    flow = reader in (Dissipation, FlowEnergy)
+    U = ortho_group.rvs(D, random_state=2)
+    law = Burger.example(N, D) if flow else Attention.example(N, D)
+    assert reader().isotropic and reader(SelfAttention(beta=2.0)).isotropic
+    assert not law.isotropic and not reader(law).isotropic
+    for blind, of in ((True, SelfAttention(beta=2.0)), (False, law)):
+        before, after = (reader(of).measure(x, jnp.asarray(W)) for x in (X, X @ U.T))
+        assert np.allclose(before, after, atol=1e-10) == blind
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda one: one.__name__)
+def test_a_law_that_was_given_is_kept_and_one_that_was_not_is_taken(reader):
+    own, ran = SelfAttention(beta=2.0), SelfAttention(beta=5.0)
+    assert reader(own).bind(ran).dynamics.beta == 2.0
+    assert reader().bind(ran).dynamics.beta == 5.0
+    if reader in (AttentionMatrix, AttentionEntropy):
+        assert reader(t=0.5).bind(ran).t == 0.5
+
+
+def test_attention_is_that_of_the_time_that_was_asked_for():
+    moving = Switching(np.stack([np.zeros((D, D)), 4 * np.eye(D)]), 1.0)
+    law = Attention(beta=1.0, Q=moving)
+    matrices = [AttentionMatrix(law, t).measure(X, jnp.asarray(W)) for t in (0.0, 1.5)]
+    np.testing.assert_allclose(matrices[0], np.tile(W, (N, 1)), rtol=1e-12)
+    sharp = W * np.exp(4 * X @ X.T)
+    np.testing.assert_allclose(matrices[1], sharp / sharp.sum(axis=1, keepdims=True), rtol=1e-12)
+    entropies = AttentionEntropy(law, 1.5).measure(X, jnp.asarray(W))
+    expected = -(np.asarray(matrices[1]) * np.log(matrices[1])).sum(axis=1)
+    np.testing.assert_allclose(entropies, expected, rtol=1e-10)
+
+
+def test_entropy_of_unnormalised_attention_is_that_of_its_shares():
+    found, expected = (
+        AttentionEntropy(law).measure(X, jnp.asarray(W))
+        for law in (Unnormalised(beta=2.0), SelfAttention(beta=2.0))
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -1,0 +1,142 @@
+"""Events end a run where they should, and the history of a run says when."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import tokenflock as flock
+from tokenflock.dynamics import Causal, Kuramoto, SelfAttention
+from tokenflock.events import Consensus, Stationary
+from tokenflock.observables import MinimumCosine
+from tokenflock.solvers import RK4, Adaptive, Layer
+from tokenflock.solvers.adaptive import Method
+from tokenflock.starts import Given
+from tokenflock.verbs.merges import dwell_times, merges
+
+LAW = SelfAttention(beta=1.0)
+START = Given([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]])
+
+
+def follow(until=None, solver=RK4(h=0.05), **options):
+    return flock.simulate(LAW, START, t=6.0, until=until, solver=solver, **options)
+
+
+@pytest.mark.parametrize("solver", [RK4(h=0.05), Layer(h=0.05)], ids=["rk4", "layer"])
+@pytest.mark.parametrize("frames", [13, 31, 121])
+@pytest.mark.parametrize("delta", [0.3, 0.1, 0.02])
+def test_a_run_of_fixed_steps_ends_with_the_first_frame_at_which_the_event_has_happened(
+    solver, frames, delta
+):
+    """However the frames are cut into blocks: the frame of the event is kept, and nothing after
+    it.
+    """
+    stopped, whole = (
+        follow(until, solver, frames=frames, observe=[MinimumCosine()])
+        for until in (Consensus(delta), None)
+    )
+    happened = whole.minimum_cosine.values >= 1 - delta
+    first = int(np.argmax(happened))
+    assert 0 < first < frames - 1
+    assert stopped.sizes["time"] == first + 1
+    np.testing.assert_array_equal(stopped.time, whole.time[: first + 1])
+    np.testing.assert_allclose(stopped.x, whole.x[: first + 1], atol=1e-12)
+    assert stopped.attrs["stopped"].endswith(f"at t = {float(whole.time[first]):.10g}")
+
+
+def test_an_event_that_does_not_happen_leaves_the_run_whole():
+    stopped, whole = follow(Consensus(1e-9), frames=31), follow(frames=31)
+    xr.testing.assert_allclose(stopped.x, whole.x, atol=1e-12)
+    assert stopped.attrs["stopped"].endswith("did not happen")
+
+
+# --------------------------------------------------------------------------------------------------
+# rest
+
+
+def speeds(law, x, w):
+    return np.linalg.norm(law.velocity(0.0, x, w), axis=1)
+
+
+@pytest.mark.usefixtures("double")
+def test_stationary_waits_for_the_fastest_token():
+    """The first token of a causal law rests for ever, the others do not."""
+    x, w = jnp.asarray(START.x), jnp.full(3, 1 / 3)
+    law, moving = Causal(beta=1.0), speeds(Causal(beta=1.0), x, w)
+    assert moving.min() < 1e-12 < 0.1 < moving.max()
+    margin = float(Stationary(speed=0.01).margin(law, 0.0, x, w))
+    assert margin == pytest.approx(moving.max() - 0.01, rel=1e-12)
+
+
+@pytest.mark.usefixtures("double")
+def test_stationary_does_not_wait_for_tokens_of_weight_zero():
+    x, w = jnp.asarray(START.x), jnp.array([1.0, 0.0, 0.0])
+    assert speeds(LAW, x, w).max() > 0.1
+    assert float(Stationary(speed=0.01).margin(LAW, 0.0, x, w)) == pytest.approx(-0.01)
+
+
+@pytest.mark.parametrize(
+    "solver", [RK4(h=0.05), Adaptive(rtol=1e-5, method=Method.BOSH3)], ids=["fixed", "adaptive"]
+)
+def test_a_run_until_rest_ends_when_no_token_is_faster(solver):
+    law, limit = Causal(beta=1.0), 1e-3
+    result = flock.simulate(
+        law, START, t=60.0, frames=121, solver=solver, until=Stationary(speed=limit)
+    )
+    w = jnp.asarray(result.w.values)
+    fastest = [speeds(law, jnp.asarray(x), w).max() for x in result.x.values]
+    assert 1 < float(result.time[-1]) < 60
+    assert min(fastest[:-1]) > limit
+    assert fastest[-1] <= limit * (1 + 1e-3)
+
+
+def test_what_rests_from_the_start_is_over_after_one_frame():
+    rest = flock.simulate(
+        Kuramoto(), Given([[1.0, 0.0], [1.0, 0.0]]), t=5, solver=RK4(h=0.1), until=Stationary()
+    )
+    assert rest.sizes["time"] == 2
+
+
+# --------------------------------------------------------------------------------------------------
+# the history of a run
+
+
+def history(counts, times, w=None):
+    """A result whose tokens sit on the first axes, so many of them at each time."""
+    x = np.stack([np.eye(4)[np.minimum(np.arange(4), count - 1)] for count in counts])
+    parts = {"x": (("time", "particle", "coord"), x)}
+    if w is not None:
+        parts["w"] = ("particle", np.asarray(w))
+    return xr.Dataset(parts, {"time": np.asarray(times, float)})
+
+
+def test_dwell_times_are_the_spans_at_each_number_of_clusters():
+    """The stage at which a run ends is cut off: no time is known to have passed since its last
+    frame.
+    """
+    dwell = dwell_times(history([4, 4, 2, 2, 1], [0, 1, 3, 6, 10]))
+    assert dwell.dims == ("clusters",)
+    assert dict(zip(dwell.clusters.values.tolist(), dwell.values.tolist())) == {4: 3, 2: 7, 1: 0}
+    assert float(dwell.sum()) == 10
+
+
+def test_a_cluster_that_comes_apart_again_does_not_start_its_stage_anew():
+    dwell = dwell_times(history([4, 2, 3, 2, 2], [0, 1, 2, 4, 8]))
+    assert dict(zip(dwell.clusters.values.tolist(), dwell.values.tolist())) == {4: 1, 2: 7}
+
+
+def test_merges_say_when_from_what_to_what_and_how_much_is_in_the_largest():
+    told = merges(history([4, 4, 2, 3, 1], [0, 1, 3, 6, 10], [0.1, 0.2, 0.3, 0.4]))
+    assert told.time.values.tolist() == [3, 10]
+    assert told.before.values.tolist() == [4, 2]
+    assert told.after.values.tolist() == [2, 1]
+    assert told.largest.values.tolist() == [pytest.approx(0.9), pytest.approx(1.0)]
+
+
+def test_dwell_times_of_a_run_are_those_of_its_merges(run):  # the fixture: two clusters on a circle
+    told, dwell = merges(run), dwell_times(run)
+    assert dwell.clusters.values.tolist() == [told.before.values[0], *told.after.values]
+    ends = np.append(told.time.values, run.time.values[-1])
+    np.testing.assert_allclose(dwell.values, np.diff(np.concatenate([[0.0], ends])), atol=1e-12)

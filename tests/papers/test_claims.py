@@ -1,0 +1,78 @@
+"""A claim holds where its number lies in its interval, ends included, and nowhere else."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tokenflock.reproduction.claim import (
+    Claim,
+    at_least,
+    at_most,
+    between,
+    monte_carlo,
+    near,
+    near_relative,
+)
+
+
+def verdict(measured, interval):
+    return Claim("name", "statement", "source", measured, interval).verdict
+
+
+@pytest.mark.parametrize(
+    ("interval", "ends"),
+    [
+        (near(2, 0.5), (1.5, 2.5)),
+        (near_relative(-4, 0.25), (-5, -3)),
+        (near_relative(4, 0.25), (3, 5)),
+        (monte_carlo(1, 0.25), (0, 2)),
+        (monte_carlo(1, 0.25, sigmas=2, slack=0.5), (0, 2)),
+        (at_most(3), (-math.inf, 3)),
+        (at_least(3), (3, math.inf)),
+        (between(1, 2), (1, 2)),
+    ],
+)
+def test_intervals_are_what_their_names_say(interval, ends):
+    assert interval == pytest.approx(ends)
+    assert all(isinstance(end, float) for end in interval)
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        (0.999, "fails"),
+        (1.0, "holds"),
+        (1.5, "holds"),
+        (2.0, "holds"),
+        (2.001, "fails"),
+        (math.nan, "fails"),
+        (None, "not run"),
+    ],
+)
+def test_a_claim_holds_between_its_ends(measured, expected):
+    assert verdict(measured, between(1, 2)) == expected
+
+
+def test_what_is_no_number_never_holds():
+    for measured in (math.inf, -math.inf, math.nan):
+        assert verdict(measured, (-math.inf, math.inf)) == "fails"
+
+
+def test_plain_values_of_a_claim():
+    claim = Claim("pi", "around", "Archimedes", 3.1, at_least(3), error=0.5, note="n", erratum="e")
+    assert claim.as_json() == {
+        "id": "pi",
+        "statement": "around",
+        "source": "Archimedes",
+        "measured": 3.1,
+        "interval": [3.0, None],
+        "error": 0.5,
+        "note": "n",
+        "erratum": "e",
+        "verdict": "holds",
+    }
+    lost = Claim("pi", "around", "Archimedes", math.nan, at_most(3)).as_json()
+    assert (lost["measured"], lost["interval"], lost["error"]) == (None, [None, 3.0], None)
+    assert lost["verdict"] == "fails"

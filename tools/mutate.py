@@ -1,0 +1,367 @@
+"""Plant bugs, one at a time, in a copy of the library, and count those that a test turns red on.
+
+    python tools/mutate.py --folders dynamics,solvers --sample 40 --seed 0 --list survivors
+
+The source is copied to a temporary folder and never touched itself. The same seed gives the same
+sample. What cannot change a result (annotations, docstrings, error texts, examples) is not planted;
+what was judged to change nothing is listed with its reason in tools/equivalent.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import importlib
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "tokenflock"
+HARMLESS = Path(__file__).with_name("equivalent.txt")
+
+LAWS, ORACLES, MEAN = (f"tests/{name}/test_" for name in ("laws", "oracles", "meanfield"))
+TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the file come before
+    "dynamics": [
+        *(LAWS + name for name in ("degenerate.py", "dynamics.py", "extremes.py")),
+        *(ORACLES + f"particles_{name}.py" for name in ("circle", "energy", "equiangular")),
+    ],
+    "solvers": [
+        LAWS + "solvers.py",
+        *(ORACLES + f"particles_{name}.py" for name in ("solvers", "noise")),
+    ],
+    "observables": [LAWS + "degenerate.py", LAWS + "observables.py"],
+    "engines": [
+        *(LAWS + name for name in ("settling.py", "randomness.py", "events.py", "lanes.py")),
+        *(LAWS + name for name in ("ensembles.py", "engines.py")),
+    ],
+    "theory": [
+        *(ORACLES + f"theory_{name}.py" for name in ("roots", "equiangular", "kernel", "pair")),
+        *(ORACLES + f"theory_{name}.py" for name in ("states", "rates", "flows")),
+    ],
+    "meanfield": [MEAN + f"{name}.py" for name in ("distances", "optimal", "evolution")],
+    "probing": [f"tests/probing/test_{name}.py" for name in ("particles", "statistics", "errors")],
+    "gpt": [f"tests/gpt/test_{name}.py" for name in ("learning", "training", "watching", "ladder")],
+    "reproduction": [
+        f"tests/papers/test_{name}.py" for name in ("claims", "verdicts", "reproduce")
+    ],
+}
+NEAREST = {  # files whose own tests lie elsewhere, or are one of many
+    "dynamics/fast dynamics/_harmonics": ["tests/meanfield/test_fast.py"],
+    "dynamics/_streaming dynamics/streamed dynamics/_padding": [LAWS + "engines.py"],
+    "dynamics/noisy solvers/solver solvers/euler_maruyama": [ORACLES + "particles_noise.py"],
+    "dynamics/neural_ode dynamics/feed_forward": [ORACLES + "particles_solvers.py"],
+    "observables/energy": [ORACLES + "particles_energy.py"],
+    "engines/_halves engines/resident": [LAWS + "engines.py"],
+    "engines/_lane_loop": [LAWS + "lanes.py"],
+    "engines/rotation engines/batch engines/choose engines/job": [LAWS + "ensembles.py"],
+    "theory/kernel theory/_special": [ORACLES + "theory_kernel.py"],
+    "theory/pair theory/_clock": [ORACLES + "theory_pair.py"],
+    "theory/rates theory/polygon": [ORACLES + "theory_rates.py"],
+    "theory/normalisation theory/gaussian theory/scaling": [ORACLES + "theory_flows.py"],
+    "theory/ott_antonsen theory/bbgky theory/middle": [ORACLES + "theory_flows.py"],
+    "theory/sharp theory/anisotropy theory/thresholds": [ORACLES + "theory_states.py"],
+    "theory/probability": [ORACLES + "theory_states.py"],
+    "meanfield/optimal meanfield/quasi_newton meanfield/certificate": [MEAN + "optimal.py"],
+    "meanfield/mirror_descent meanfield/functionals": [MEAN + "optimal.py"],
+    "meanfield/evolution meanfield/continuity meanfield/grids": [MEAN + "evolution.py"],
+    "gpt/watching gpt/flowing": ["tests/gpt/test_watching.py"],
+    "gpt/gpt gpt/fast gpt/positions gpt/head": ["tests/gpt/test_ladder.py"],
+    "gpt/text gpt/sampling gpt/settings": ["tests/gpt/test_training.py"],
+}
+LIBRARIES = ["pytest", "hypothesis", "jax", "jax.numpy", "diffrax", "optax", "optimistix", "numba"]
+LIBRARIES += [
+    "scipy.stats",
+    "scipy.integrate",
+    "scipy.optimize",
+    "xarray",
+    "ot",
+    "matplotlib.pyplot",
+]
+SKIPPED_FUNCTIONS = {"__repr__", "label", "title", "example", "long_name", "unit"}
+SKIPPED_NAMES = {"cites", "__all__", "unit"}
+SPEED = {"SIDE", "SLOTS", "PACKET", "LARGEST", "BLOCKS", "SMALL", "ENTRIES", "BLOCK", "LANES"}
+SKIPPED_KEYWORDS = {"long_name", "label", "attrs", "align", "static", "repr", "encoding", "indent"}
+
+SWAPPED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
+SWAPPED |= {ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
+NEGATED = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq}
+NEGATED |= {ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn}
+EDGES = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+PAIRS = ["min max", "minimum maximum", "sin cos", "floor ceil", "any all", "argmin argmax"]
+PAIRS += ["exp expm1", "log log1p", "sum mean", "zeros ones", "zeros_like ones_like", "tri tril"]
+RENAMED = {a: b for pair in PAIRS for a, b in (pair.split(), pair.split()[::-1])}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One planted bug: the place, what it was and became, and the file as it is then."""
+
+    file: str  # below the package
+    function: str
+    line: int
+    change: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}: {self.change}"
+
+    @property
+    def name(self) -> str:
+        """What the list of harmless ones knows it by; a line number would not last."""
+        return f"{self.file} | {self.function} | {self.change}"
+
+
+def variants(node: ast.AST) -> Iterator[ast.AST]:
+    """What a slip of the pen would make of a node."""
+    if isinstance(node, ast.BinOp):
+        if type(node.op) in SWAPPED:
+            yield ast.BinOp(node.left, SWAPPED[type(node.op)](), node.right)
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            yield node.left  # a term is dropped
+        if isinstance(node.op, (ast.Mult, ast.Div)):
+            yield node.left  # a factor is dropped
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        kind = type(node.ops[0])
+        if kind in NEGATED:
+            yield ast.Compare(node.left, [NEGATED[kind]()], node.comparators)
+        whole = [isinstance(side, ast.Constant) for side in (node.left, *node.comparators)]
+        if kind in EDGES and any(whole):
+            yield ast.Compare(node.left, [EDGES[kind]()], node.comparators)
+    elif isinstance(node, ast.BoolOp):
+        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub, ast.Invert)):
+        yield node.operand
+    elif isinstance(node, ast.Constant):
+        yield from _constants(node)
+    elif isinstance(node, ast.Call):
+        yield from _calls(node)
+    elif isinstance(node, (ast.If, ast.IfExp)):
+        changed = copy.copy(node)
+        changed.test = ast.UnaryOp(ast.Not(), node.test)
+        yield changed
+
+
+def _constants(node: ast.Constant) -> Iterator[ast.AST]:
+    if isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node.value, int):
+        yield ast.Constant(node.value + 1)
+    elif isinstance(node.value, float):
+        yield ast.Constant(node.value * 1.25 if node.value else 0.25)
+
+
+def _calls(node: ast.Call) -> Iterator[ast.AST]:
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if name in RENAMED:
+        func = copy.copy(node.func)
+        setattr(func, "attr" if isinstance(func, ast.Attribute) else "id", RENAMED[name])
+        yield ast.Call(func, node.args, node.keywords)
+    if name in ("sqrt", "normalise", "abs", "clip", "project") and node.args:
+        yield node.args[0]
+    plain = [arg for arg in node.args if not isinstance(arg, ast.Starred)]
+    if len(plain) == len(node.args) >= 2 and name not in ("require", "isinstance", "getattr"):
+        first, second, *rest = node.args
+        if ast.dump(first) != ast.dump(second):
+            yield ast.Call(node.func, [second, first, *rest], node.keywords)
+
+
+def skipped(node: ast.AST, parent: ast.AST, field: str, at: int | None) -> bool:
+    """What cannot change a result: texts, types, names, examples, and settings of speed."""
+    if isinstance(node, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
+        return True
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return True
+    if field in ("annotation", "returns", "decorator_list", "bases"):
+        return True
+    if isinstance(node, ast.FunctionDef) and node.name in SKIPPED_FUNCTIONS:
+        return True
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = {getattr(target, "id", "") for target in targets}
+        return bool(names & (SKIPPED_NAMES | SPEED))
+    if isinstance(node, ast.keyword) and node.arg in SKIPPED_KEYWORDS:
+        return True
+    checks = isinstance(parent, ast.Call) and getattr(parent.func, "id", "") == "require"
+    return checks and field == "args" and at != 0  # only its condition, not what it says
+
+
+def places(node: ast.AST, function: str = "module") -> Iterator[tuple]:
+    """(parent, field, index or None, node, function) of all that may change."""
+    for field, value in ast.iter_fields(node):
+        for at, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(child, ast.AST) or skipped(child, node, field, at):
+                continue
+            inside = child.name if isinstance(child, (ast.FunctionDef, ast.ClassDef)) else function
+            if isinstance(node, ast.ClassDef) and isinstance(child, ast.FunctionDef):
+                inside = f"{node.name}.{child.name}"
+            yield node, field, at, child, function
+            yield from places(child, inside)
+
+
+def mutants(path: Path) -> list[Mutant]:
+    """Every bug that can be planted in a file."""
+    tree, found = ast.parse(path.read_text(encoding="utf-8")), []
+    for parent, field, at, node, function in places(tree):
+        for changed in variants(node):
+            before, after = _shown(node), _shown(changed)
+            if before == after:
+                continue
+            _put(parent, field, at, changed)
+            source = ast.unparse(ast.fix_missing_locations(tree))
+            _put(parent, field, at, node)
+            change = f"{before} -> {after}"
+            file = path.relative_to(PACKAGE).as_posix()
+            found.append(Mutant(file, function, node.lineno, change, source))
+    return found
+
+
+def _shown(node: ast.AST) -> str:
+    """The line of a node; of a statement with a body only the head."""
+    return ast.unparse(ast.fix_missing_locations(copy.deepcopy(node))).splitlines()[0]
+
+
+def _put(parent: ast.AST, field: str, at: int | None, node: ast.AST) -> None:
+    if at is None:
+        setattr(parent, field, node)
+    else:
+        getattr(parent, field)[at] = node
+
+
+def chosen(folder: str, sample: int, seed: int) -> list[Mutant]:
+    """A sample of the bugs of a folder, the same for the same seed; a larger one continues it."""
+    everything = [
+        one
+        for path in sorted((PACKAGE / folder).rglob("*.py"))
+        if path.name != "__init__.py"
+        for one in mutants(path)
+    ]
+    random.Random(f"{seed} {folder}").shuffle(everything)
+    return everything[:sample]
+
+
+def tests_of(mutant: Mutant) -> list[str]:
+    """Its tests, the nearest first."""
+    stem = mutant.file.removesuffix(".py")
+    near = [name for stems, names in NEAREST.items() if stem in stems.split() for name in names]
+    rest = [name for name in TESTS[mutant.file.split("/")[0]] if name not in near]
+    return [name for name in (*near, *rest) if (ROOT / name).exists()]
+
+
+def outcome(mutant: Mutant, tests: list[str], copied: Path, limit: float) -> str:
+    """`caught`, `survived`, or why neither can be said."""
+    path = copied / "tokenflock" / mutant.file
+    before = path.read_text(encoding="utf-8")
+    path.write_text(mutant.source, encoding="utf-8")
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no"]
+    child = os.fork()  # the libraries are loaded already, this one is not
+    if child == 0:
+        _run_tests([*options, f"--rootdir={ROOT}", str(path), *tests], copied)
+    try:
+        code = _waited(child, limit)
+    finally:
+        path.write_text(before, encoding="utf-8")
+    return {0: "survived", 1: "caught", 2: "caught", None: "too slow"}.get(code, "not run")
+
+
+def _run_tests(arguments: list[str], copied: Path) -> None:
+    """In a process of its own: pytest, in silence, with the copy in place of the library."""
+    import pytest
+
+    os.setsid()  # so that what the tests start can be ended with them
+    os.chdir(ROOT)
+    sys.path[:0] = [str(copied), str(ROOT)]
+    sys.dont_write_bytecode = True  # a stale one would hide the bug
+    os.environ |= {"PYTHONPATH": f"{copied}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    code = 3
+    try:
+        code = int(pytest.main(arguments))
+    finally:
+        os._exit(code)
+
+
+def _waited(child: int, limit: float) -> int | None:
+    """The exit code of a process; None, and an end to it, where it takes too long."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.1)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def load_libraries() -> None:
+    """Import what the tests need, once for all bugs."""
+    for name in LIBRARIES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    warnings.filterwarnings("ignore", message=".*fork.*")
+
+
+def score(counts: Counter) -> str:
+    """caught, and too slow, of all that are no equivalents."""
+    caught, whole = counts["caught"], counts["caught"] + counts["survived"] + counts["too slow"]
+    share = f"{100 * caught / whole:.0f} %" if whole else "-"
+    rest = ", ".join(f"{value} {key}" for key, value in counts.items() if key != "caught")
+    return f"{caught}/{whole} caught = {share}" + (f" ({rest})" if rest else "")
+
+
+def harmless() -> set[str]:
+    """The names of bugs that are none, from the file that says why."""
+    lines = HARMLESS.read_text(encoding="utf-8").splitlines() if HARMLESS.exists() else []
+    return {line.split("  # ")[0].strip() for line in lines if line and not line.startswith("#")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folders", default=",".join(TESTS), help="below src/tokenflock")
+    parser.add_argument("--sample", type=int, default=20, help="bugs for each folder")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=300, help="seconds for one bug")
+    parser.add_argument("--list", choices=["all", "survivors", "planted"], default="survivors")
+    options = parser.parse_args()
+    known, total = harmless(), Counter()
+    load_libraries()
+    with tempfile.TemporaryDirectory() as folder:
+        copied = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", copied, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in options.folders.split(","):
+            counts = Counter()
+            for mutant in chosen(name, options.sample, options.seed):
+                if options.list == "planted":
+                    print(mutant)
+                    continue
+                since = time.monotonic()
+                same = mutant.name in known
+                result = (
+                    "equivalent"
+                    if same
+                    else outcome(mutant, tests_of(mutant), copied, options.limit)
+                )
+                counts[result] += 1
+                if options.list == "all" or result not in ("caught", "equivalent"):
+                    print(f"{result:9} {time.monotonic() - since:4.0f} s  {mutant}", flush=True)
+            print(f"{name}: {score(counts)}", flush=True)
+            total += counts
+    print(f"all: {score(total)}")
+
+
+if __name__ == "__main__":
+    main()
