@@ -766,6 +766,35 @@ def test_what_is_wrong_turns_red(monkeypatch, name, wrong):
     assert set(wrong.red) <= red(claims)
 
 
+def lost(part: xr.Dataset) -> xr.Dataset:
+    """A part whose numbers are none, and whose counts are absurd."""
+    none = {"f": np.nan, "i": 10**6, "u": 10**6, "b": False}
+    return part.assign(
+        {
+            name: (value.dims, np.full(value.shape, none[value.dtype.kind]))
+            for name, value in part.data_vars.items()
+            if value.dtype.kind in none
+        }
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PERTURBATIONS)
+def test_no_claim_holds_of_numbers_that_are_none(name):
+    """A run that left the numbers is no run without violations: claims fail, or break."""
+    data = stored(name)
+    if isinstance(data, xr.Dataset):
+        data = lost(data)
+    else:
+        parts = {node.path: lost(node.to_dataset(inherit=False)) for node in data.subtree}
+        data = xr.DataTree.from_dict(parts)
+    try:
+        claims = ITEMS[name].load().claims(data)
+    except (ValueError, ArithmeticError, IndexError, RuntimeError):
+        return  # which makes the item fail as a whole
+    assert [claim.id for claim in claims if claim.verdict == "holds"] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PERTURBATIONS)
 def test_the_numbers_that_are_kept_are_those_of_today(name):

@@ -126,7 +126,7 @@ def _strength(gram: np.ndarray, d: int) -> int:
             if d == 2
             else eval_gegenbauer(k, d / 2 - 1, gram) / eval_gegenbauer(k, d / 2 - 1, 1.0)
         )
-        if abs(P.mean()) > 1e-6:
+        if not abs(P.mean()) <= 1e-6:  # nor is a state without numbers a design
             return k - 1
     return 11
 
