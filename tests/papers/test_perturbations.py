@@ -657,9 +657,10 @@ SMALL_GPT = {
     ],
     "training": [
         numbers(
-            "steps counted from the end",
-            backwards("mean_cosine", "step"),
+            "a training that ends in the collapse",
+            put("mean_cosine", lambda value, part: value.where(part.step < 600, 0.9)),
             "recovery-pre",
+            "recovery-post",
         ),
         numbers(
             "tokens that never collapse",
@@ -671,12 +672,17 @@ SMALL_GPT = {
     "norms": [
         numbers(
             "a model that collapses",
-            put("mean_cosine", lambda value, part: 0.99),
+            chosen("mean_cosine", lambda value: 0.99, weights="trained"),
             "apart-pre",
             "apart-post",
             "apart-peri",
             "apart-ngpt",
+        ),
+        numbers(
+            "fresh weights that make no difference",
+            chosen("mean_cosine", lambda value: 0.1 * value, weights="untrained"),
             "far-apart",
+            "same-place",
         ),
         numbers(
             "near tokens that have nothing in common",
