@@ -103,8 +103,6 @@ def test_a_report_holds_unless_a_claim_fails():
     "interval",
     [
         (-math.inf, math.inf),
-        (math.nan, 1.0),
-        (0.0, math.nan),
         (2.0, 1.0),
         (math.inf, math.inf),
         (-math.inf, -math.inf),
@@ -113,6 +111,15 @@ def test_a_report_holds_unless_a_claim_fails():
 def test_a_claim_that_cannot_fail_or_cannot_hold_is_an_error(interval):
     with pytest.raises(UserError, match=r"interval of the claim 'front'.*write at_least"):
         Claim("front", "it moves", "Figure 9", 1.0, interval)
+
+
+@pytest.mark.parametrize("interval", [(math.nan, 1.0), (0.0, math.nan), near(math.nan, 1)])
+def test_where_no_number_is_expected_a_claim_fails_and_stays_so(tmp_path, only, interval):
+    """A front whose theory gave no number is not met by every number, nor after it was saved."""
+    only(item("fake", two, lambda data: [replace(TRUE, measured=0.5, interval=interval)]))
+    for _ in range(2):
+        report = reproduce(out=tmp_path)
+        assert [claim.verdict for claim in report.claims] == ["fails"]
 
 
 def test_an_item_with_such_a_claim_breaks(only):
@@ -147,6 +154,21 @@ def test_a_result_of_one_model_is_not_that_of_another(tmp_path, only):
         assert report.claims[0].measured == sizes[model]
         same = reproduce(out=tmp_path / "report", model=model, watcher=watcher)
         assert same.claims[0].measured == sizes[model] and told[-1]
+
+
+def test_a_model_with_other_weights_is_another_model(tmp_path, only):
+    """The folder has the same name, its weights have changed: nothing is as before."""
+    folder, weights = tmp_path / "model", [2.0, 3.0]
+    folder.mkdir()
+
+    def measured(scale):
+        return xr.Dataset({"two": float((folder / "weights").read_text())}, attrs={"setting": ""})
+
+    only(item("fake", measured))
+    for weight in weights:
+        (folder / "weights").write_text(str(weight))
+        report = reproduce(out=tmp_path / "report", model=str(folder))
+        assert report.claims[0].measured == weight
 
 
 def test_what_broke_is_tried_again_and_nothing_before_it_speaks_for_it(tmp_path, only):

@@ -38,12 +38,14 @@ class Claim:
     erratum: str = ""  # what is printed, where print departs from this claim
 
     def __post_init__(self) -> None:
-        """A claim that no number can refute, or that none can meet, says nothing."""
+        """A claim that no number can refute, or that none can meet, says nothing. Where what is
+        expected is no number, the claim fails.
+        """
         low, high = self.interval
         require(
-            low <= high and (math.isfinite(low) or math.isfinite(high)),
+            not low > high and not (math.isinf(low) and math.isinf(high)),
             f"the interval of the claim {self.id!r}",
-            "(low, high) with low <= high and one end that is a number",
+            "(low, high) with low <= high and one end that is finite",
             f"({low}, {high})",
             "write at_least(low), at_most(high) or between(low, high)",
         )
@@ -57,10 +59,13 @@ class Claim:
         return HOLDS if math.isfinite(self.measured) and low <= self.measured <= high else FAILS
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; an open end of the interval is null, as is a number that is none."""
+        """Plain values; an open end of the interval is null, as is a number that is none. Both ends
+        are null where either is no number.
+        """
+        known = not any(math.isnan(end) for end in self.interval)
         plain = asdict(self) | {
             "verdict": self.verdict,
-            "interval": [_finite(end) for end in self.interval],
+            "interval": [_finite(end) if known else None for end in self.interval],
         }
         return plain | {"measured": _finite(self.measured), "error": _finite(self.error)}
 

@@ -198,6 +198,8 @@ def _outcome(item: Item, found: dict[str, Any]) -> Outcome:
 def _claim(plain: dict[str, Any]) -> Claim:
     low, high = plain["interval"]
     ends = float("-inf") if low is None else low, float("inf") if high is None else high
+    if low is None and high is None:  # what was expected was no number
+        ends = float("nan"), float("nan")
     values = {name: value for name, value in plain.items() if name not in ("verdict", "interval")}
     if plain["verdict"] == FAILS and plain["measured"] is None:
         values["measured"] = float("nan")

@@ -193,7 +193,7 @@ def _alone_claims(alone: xr.DataTree) -> list[Claim]:
             "D = diag(1, 3, 4), N = 1: a token ends at the pole of its own hemisphere (runs that"
             " changed sides)",
             "Figure 1",
-            float(np.sum(moved[0, :, 2] * moved[-1, :, 2] < 0)),
+            float(np.sum(~(moved[0, :, 2] * moved[-1, :, 2] >= 0))),  # one without a number too
             between(0, 0),
         ),
     ]

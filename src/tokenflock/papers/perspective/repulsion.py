@@ -126,7 +126,7 @@ def _strength(gram: np.ndarray, d: int) -> int:
             if d == 2
             else eval_gegenbauer(k, d / 2 - 1, gram) / eval_gegenbauer(k, d / 2 - 1, 1.0)
         )
-        if abs(P.mean()) > 1e-6:
+        if not abs(P.mean()) <= 1e-6:  # nor is a state without numbers a design
             return k - 1
     return 11
 
@@ -208,6 +208,13 @@ def _rival_claim(name: str, n: int, d: int, exact: float, sharp: bool, part: xr.
     )
 
 
+def _beyond(strength: int, m: int) -> float:
+    """How far the strength of a design is beyond the 2m - 1 of a sharp one; no number where there
+    are no inner products.
+    """
+    return float(strength - (2 * m - 1)) if m else np.nan
+
+
 def _sharp_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
     m, strength = len(_distinct(part.gram.values)), _strength(part.gram.values, d)
     return Claim(
@@ -215,7 +222,7 @@ def _sharp_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
         f"the end state of {n} tokens in d = {d} is sharp: it has m = {m} distinct inner products"
         " and is a (2m−1)-design (strength of the design less 2m − 1)",
         "Definition 9.1",
-        float(strength - (2 * m - 1)),
+        _beyond(strength, m),
         at_least(0),
         note=f"a {strength}-design",
     )
@@ -228,7 +235,7 @@ def _blunt_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
         f"the end state of {n} tokens in d = {d} minimises the energy and is not sharp (strength of"
         " the design less 2m − 1)",
         "Theorem 9.2 and Definition 9.1",
-        float(strength - (2 * m - 1)),
+        _beyond(strength, m),
         at_most(-1),
         note=(
             f"m = {m} distinct inner products, a {strength}-design; that it is the least is found"
