@@ -51,6 +51,12 @@ def test_a_file_and_a_page(folder, tmp_path, capsys):
     assert "mean cosine" in capsys.readouterr().out
 
 
+def test_some_layers_only(folder, tmp_path):
+    out = tmp_path / "probe.nc"
+    assert run("probe", folder, "--layers", "0,3", "--no-special", "--out", out) == 0
+    assert flock.load(out).layer.values.tolist() == [0, 3]
+
+
 def test_two_models(folder, tmp_path):
     small("gpt2").save_pretrained(tmp_path / "gpt2")
     (tmp_path / "gpt2" / "prompts.json").write_text((folder / "prompts.json").read_text())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from tokenflock.cli.console import keep_compiled, progress, saved, say
-from tokenflock.cli.values import counted
+from tokenflock.cli.values import counted, wholes
 from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, replaceable
 
@@ -168,8 +168,8 @@ def probe(
     """
     names = _models(model, compare)
     report = report or (None if out else Path("probe.html"))
-    places = [] if out is None else [_place(out, k) for k in range(len(names))]
-    there = {place: replaceable(place, NETCDF) for place in places}
+    places = [None if out is None else _place(out, k) for k in range(len(names))]
+    there = {place: replaceable(place, NETCDF) for place in places if place is not None}
     if report is not None:
         there[report] = replaceable(report, ".html")
     keep_compiled()
@@ -178,26 +178,29 @@ def probe(
     variant, selection = how.variant(), texts.selection()
     record = keep.recording(entropy=report is not None, states=out is not None)
     results, chosen = [], []
-    for k, name in enumerate(names):
+    for name, place in zip(names, places):
         source = _source(name, texts)
         loaded = probing.load(name, variant)
         chosen.append(_chosen(loaded, *source, texts))
-        place = places[k] if places else None
         results.append(_probed(loaded, name, chosen[-1], record, selection, how.batch, place))
         if place is not None:
             saved(place, there[place])
     if how.untrained:
         control = probing.load(names[0], replace(variant, untrained=True, seed=texts.seed))
-        bare = replace(record, states=False)
-        results.append(_probed(control, names[0], chosen[0], bare, selection, how.batch, None))
+        record = replace(record, states=False)
+        results.append(_probed(control, names[0], chosen[0], record, selection, how.batch, None))
     for result in results:
         _tell(result)
     if report is not None:
         beside = _beside(names[0], chosen[0], how.depth, texts.length) if how.follow else ()
-        from tokenflock.pages import probe as probe_report
-
-        probe_report.write(results, report, *beside)
+        _write(results, report, beside)
         saved(report, there[report])
+
+
+def _write(results: list[xr.Dataset], report: Path, beside: tuple[xr.Dataset, ...]) -> None:
+    from tokenflock.pages import probe as page
+
+    page.write(results, report, *beside)
 
 
 def _models(model: str | None, compare: tuple[str, str] | None) -> list[str]:

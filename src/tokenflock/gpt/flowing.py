@@ -15,13 +15,13 @@ import xarray as xr
 
 from tokenflock.errors import UserError, require
 from tokenflock.gpt.gpt import GPT
-from tokenflock.gpt.language import cross_entropy
+from tokenflock.gpt.language import LanguageModel, cross_entropy
 from tokenflock.shapes import Array
 
-Setting = Callable[[int], tuple[int, float]]  # depth and step for a factor
 
-
-def refine(model: GPT, ids: np.ndarray, factors: Sequence[int] = (1, 2, 4, 8)) -> xr.Dataset:
+def refine(
+    model: LanguageModel, ids: np.ndarray, factors: Sequence[int] = (1, 2, 4, 8)
+) -> xr.Dataset:
     """One shared layer as a flow: depth L k with steps h = 1/k, for k in `factors`, all reaching
     the same time L.
 
@@ -38,17 +38,18 @@ def refine(model: GPT, ids: np.ndarray, factors: Sequence[int] = (1, 2, 4, 8)) -
             "a post-norm layer is no small step of a flow: its gain acts at h = 0 too; train with"
             " --norm pre or ngpt"
         )
-    return _compared(model, ids, factors, lambda k: (model.shape.depth * k, 1 / k))
+    return _compared(model, ids, factors, lambda k: 1 / k)
 
 
-def extend(model: GPT, ids: np.ndarray, factors: Sequence[int] = (1, 2, 4)) -> xr.Dataset:
+def extend(model: LanguageModel, ids: np.ndarray, factors: Sequence[int] = (1, 2, 4)) -> xr.Dataset:
     """The same layer and step past the trained depth: `loss` and `divergence` at depth L k."""
-    return _compared(model, ids, factors, lambda k: (model.shape.depth * k, 1.0)).drop_vars(
-        "distance"
-    )
+    return _compared(model, ids, factors, lambda k: 1.0).drop_vars("distance")
 
 
-def _compared(model: GPT, ids: np.ndarray, factors: Sequence[int], setting: Setting) -> xr.Dataset:
+def _compared(
+    model: LanguageModel, ids: np.ndarray, factors: Sequence[int], step: Callable[[int], float]
+) -> xr.Dataset:
+    """Depth L k with steps of length `step(k)`, for each factor k."""
     if not (isinstance(model, GPT) and model.shape.shared):
         raise UserError(
             "the layers of this model have weights of their own, so they are no flow; train one"
@@ -56,7 +57,7 @@ def _compared(model: GPT, ids: np.ndarray, factors: Sequence[int], setting: Sett
         )
     factors = sorted(set(factors))
     require(len(factors) > 0 and factors[0] >= 1, "factors", "1 or more", factors)
-    settings = {k: setting(k) for k in factors}
+    settings = {k: (model.shape.depth * k, step(k)) for k in factors}
     last = {k: _last(model, jnp.asarray(ids), *map(jnp.asarray, settings[k])) for k in factors}
     logs = {k: jax.nn.log_softmax(model.read(x)) for k, x in last.items()}
     finest, trained = last[factors[-1]], logs[factors[0]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import DTypeLike
+from jax.typing import DTypeLike
 
 from tokenflock.shapes import Array
 
