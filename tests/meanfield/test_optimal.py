@@ -132,3 +132,40 @@ def test_what_is_no_matrix_is_refused():
         optimal_tokens(np.array([[1.0, 2.0], [0.0, 1.0]]))
     with pytest.raises(flock.UserError, match="optimal_tokens"):
         optimal_density(np.eye(4))
+
+
+def test_a_nearly_round_matrix_converges_to_the_density_of_constant_potential():
+    """Where the density is positive its potential is constant: a linear system, solved in 40 digits
+    by Fourier series, K_jk = int int e^(x.Dy) cos(j s) cos(k t).
+    """
+    import mpmath as mp
+
+    found = optimal_density(np.diag([1.0, 0.9]))
+    assert bool(found.converged)
+    assert float(found.gap) < 1e-12
+    mass = (found.density * found.weight).values
+    with mp.workdps(40):
+        # e^(a cos s cos t + b sin s sin t), a = 1, b = 9/10, in modes cos(2j s) cos(2k t)
+        mean, half = mp.mpf(19) / 20, mp.mpf(1) / 20
+        size = 10
+
+        def entry(j, k):  # cos s cos t = (cos(s-t) + cos(s+t)) / 2
+            total = mp.besseli(abs(j - k), half) * mp.besseli(j + k, mean)
+            return total + mp.besseli(j + k, half) * mp.besseli(abs(j - k), mean)
+
+        K = mp.matrix(size, size)
+        for j in range(size):
+            for k in range(size):
+                K[j, k] = entry(j, k)
+        right = mp.matrix(size, 1)
+        right[0] = 1
+        c = mp.lu_solve(K, right)
+        third = float(c[3] / c[0] / 2)  # int cos(6 t) of the density
+    measured = float(np.sum(mass * np.cos(6 * found.theta.values)))
+    assert measured == pytest.approx(third, rel=1e-4)
+
+
+def test_a_density_that_has_not_converged_says_so():
+    with pytest.warns(RuntimeWarning, match="not converged"):
+        found = optimal_density(np.diag([1.0, 0.9]), points=64, steps=3)
+    assert not bool(found.converged)

@@ -59,9 +59,9 @@ def member(role: str, kind: str, name: str, tokens: Sequence[str]) -> Member:
     inner = {}
     for option in entry.options:
         if option.annotation in _NESTED:
-            chosen = scan(tokens, f"--{option.name}") or slug(
-                (option.default or "").partition("(")[0]
-            )
+            chosen = scan(tokens, f"--{option.name}")
+            if chosen is None:
+                chosen = slug((option.default or "").partition("(")[0])
             inner[option.name] = member(option.name, _NESTED[option.annotation], chosen, tokens)
         elif option.annotation == "NeuralODE":
             inner[option.name] = member(option.name, "dynamics", "neural-ode", tokens)
@@ -82,7 +82,8 @@ def command(
     """
     chosen = {}
     for role, (kind, default) in roles.items():
-        name = scan(tokens, f"--{role}") or default
+        name = scan(tokens, f"--{role}")
+        name = default if name is None else name
         if name is not None:
             chosen[role] = member(role, kind, name, tokens)
     fixed = inspect.signature(run, eval_str=True).parameters

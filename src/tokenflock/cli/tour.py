@@ -47,8 +47,8 @@ def tour(
     from tokenflock.observables import ClusterCount, Energy
     from tokenflock.starts import Uniform
 
-    console.print(_INTRO.format(n=n, beta=beta))
     law, start = SelfAttention(beta=beta), Uniform(n=n, d=2)
+    console.print(_INTRO.format(n=n, beta=beta))
     options = {"until": Consensus(delta=1e-5), "seed": seed, "observe": [Energy(), ClusterCount()]}
     coarse = np.concatenate([[0.0], np.geomspace(0.05, 1e5, 199)])
     with progress("simulating") as report:

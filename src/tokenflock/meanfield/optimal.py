@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import xarray as xr
 from scipy.special import roots_legendre
@@ -97,12 +99,13 @@ def optimal_density(
         log rho <- log rho -+ step V_rho + constant,   V_rho(x) = int e^{<x, D y>} drho(y)
 
     (exponentiated gradient), with steps that are as long as the energy allows and momentum in log
-    rho. It stops when the gap over the nodes is below the tolerance. Where D >= 0 the least energy
-    is optimum for certain, and `gap` bounds what is missing.
+    rho, then with implicit steps of growing length. It stops when the gap over the nodes is below
+    the tolerance; where it is not after `steps` steps, `converged` is False and a warning says so.
+    Where D >= 0 the least energy is found for certain, and `gap` bounds what is missing.
 
     Returns `density` (theta) or (latitude, longitude) with respect to arc length or area, `weight`
-    (mass is sum density weight), `nodes`, `energy`, `gap` over the whole sphere, and the `energies`
-    on the way. Source: arXiv 2501.03096.
+    (mass is sum density weight), `nodes`, `energy`, `gap` over the whole sphere, `converged`, and
+    the `energies` on the way. Source: arXiv 2501.03096.
 
     >>> optimum = optimal_density(np.eye(2), points=64)
     >>> round(float(optimum.energy), 8)  # the uniform measure: I_0(1)
@@ -124,6 +127,15 @@ def optimal_density(
     shape = tuple(len(values) for values in coords.values())
     surface = 2 * np.pi if len(D) == 2 else 4 * np.pi
     w = rho * g / g.sum()
+    V = goal.sign * potential(x, x, w, D)
+    missing = float(w @ V - V.min())
+    if missing >= tolerance:
+        warnings.warn(
+            f"optimal_density has not converged: after {len(energies)} steps the gap is"
+            f" {missing:.2g}, not {tolerance:g}; raise steps (now {steps}) or the tolerance",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     variables = {
         "density": (dims, (rho / surface).reshape(shape), {"long_name": "density"}),
         "weight": (
@@ -135,6 +147,7 @@ def optimal_density(
         "energies": (("evaluation",), energies, {"long_name": "energy of each step"}),
         "energy": ((), float(w @ potential(x, x, w, D)), {"long_name": "energy (burger)"}),
         "gap": ((), optimality_gap(x, D, goal, w), {"long_name": "optimality gap"}),
+        "converged": ((), missing < tolerance, {"long_name": "gap over the nodes below tolerance"}),
     }
     options = {
         "D": D,

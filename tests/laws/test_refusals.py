@@ -1,0 +1,76 @@
+"""What cannot be done is said at once; what can be done at the ends of the numbers is done right."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock.dynamics import PreNorm, SelfAttention
+from tokenflock.engines.memory import in_words, require_memory
+from tokenflock.solvers import Euler
+from tokenflock.starts import Given, Uniform
+
+
+@pytest.mark.parametrize(
+    ("start", "options", "words"),
+    [
+        (Uniform(n=10**12, d=2), {}, "tokens"),
+        (Uniform(n=32, d=10**9), {}, "dimensions"),
+        (Uniform(n=10**6, d=2), {}, "Streamed"),
+        (Uniform(n=32, d=2), {"frames": 10**9}, "fewer frames"),
+    ],
+)
+def test_what_the_memory_cannot_hold_is_refused_before_anything_is_allocated(start, options, words):
+    began = time.monotonic()
+    with pytest.raises(flock.UserError, match="needs .* of memory, and .* are free") as told:
+        flock.simulate(SelfAttention(), start, **options)
+    assert words in str(told.value)
+    assert time.monotonic() - began < 5
+
+
+def test_an_ensemble_of_systems_that_do_not_fit_is_refused():
+    with pytest.raises(flock.UserError, match="of memory"):
+        flock.ensemble(SelfAttention(), Uniform(n=10**12, d=2))
+
+
+def test_memory_is_told_in_words():
+    assert in_words(5e12) == "5,000 GB"
+    assert in_words(999) == "999 bytes"
+    require_memory(1.0, "a byte", "")
+    with pytest.raises(flock.UserError, match="2 GB of memory, and 1 GB are free; write less"):
+        require_memory(2e9, "it", "write less", there=1e9)
+
+
+def test_a_stiff_law_is_told_within_thousands_of_steps():
+    """Antipodal tokens of negative beta run into the origin of pre-LN in finite time."""
+    start = Given([[1.0, 0.0], [-1.0, 0.0]])
+    with pytest.raises(flock.SimulationError, match=r"too stiff .* Layer\(h=0.1\)") as told:
+        flock.simulate(PreNorm(beta=-4.0), start, t=30.0)
+    assert int(str(told.value).partition("after ")[2].split()[0]) <= 20_000
+
+
+def test_more_steps_than_are_counted_are_refused():
+    with pytest.raises(flock.UserError, match="2\\^31"):
+        flock.simulate(SelfAttention(), Uniform(n=2, d=2), t=4.295, solver=Euler(h=1e-9))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [1e-300, 1e-20, 1e-5, 1.0, 1e20, 1e160])
+def test_tokens_of_any_length_are_brought_to_the_sphere(size, dtype):
+    x = np.array([[3.0, 4.0], [-1.0, 0.5]])
+    law = SelfAttention()
+    run = flock.simulate(law, Given(size * x), t=1.0, frames=2, solver=Euler(h=0.5), dtype=dtype)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    assert np.abs(run.x[0] - unit).max() < (1e-6 if dtype == "float32" else 1e-14)
+
+
+def test_given_tokens_do_not_change_when_the_array_does():
+    a = np.eye(2)
+    start = Given(a)
+    a[:] = 7.0
+    assert np.array_equal(start.x, np.eye(2))
+    with pytest.raises(ValueError, match="read-only"):
+        start.x[0, 0] = 7.0
