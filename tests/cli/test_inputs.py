@@ -177,6 +177,30 @@ def test_brackets_in_a_path_are_told_as_they_are(call, tmp_path):
     assert (tmp_path / "x[bold].nc").exists()
 
 
+def test_a_result_is_drawn_as_asked_or_not_at_all(call, tmp_path):
+    import xarray as xr
+
+    assert call("simulate --n 4 --t 1 --frames 3 --out a.nc")[0] == 0
+    tokens = xr.DataArray(np.full((2, 3, 2), "a"), dims=("time", "particle", "coord"))
+    xr.Dataset({"x": tokens}).to_netcdf(tmp_path / "text.nc", engine="h5netcdf")
+    (tmp_path / "cut.nc").write_bytes((tmp_path / "a.nc").read_bytes()[:2000])
+    for line, words in (
+        ("plot a.nc --tail -5", "--tail must be 0 or more"),
+        ("plot a.nc --observable foo", "the file holds"),
+        ("plot text.nc", "numbers"),
+        ("film text.nc", "numbers"),
+        ("plot cut.nc", "cut.nc"),
+        ("film a.nc --seconds inf", "--seconds must be"),
+        ("film a.nc --seconds nan", "--seconds must be"),
+        ("film a.nc --fps 0", "--fps must be"),
+        ("film a.nc --size 1280", "--size must be"),
+        ("film a.nc --size 100000x100000", "--size must be"),
+    ):
+        code, _, err = call(line)
+        assert_one_line(code, err)
+        assert words in err, line
+
+
 def test_what_the_user_typed_is_never_translated():
     from tokenflock.cli.app import build
 

@@ -1,4 +1,4 @@
-"""What cannot be done is said at once; what can be done at the ends of the numbers is done right."""
+"""What cannot be done is said at once; what can be done at the ends of the numbers is right."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tokenflock.starts import Given, Uniform
 )
 def test_what_the_memory_cannot_hold_is_refused_before_anything_is_allocated(start, options, words):
     began = time.monotonic()
-    with pytest.raises(flock.UserError, match="needs .* of memory, and .* are free") as told:
+    with pytest.raises(flock.UserError, match=r"needs .* of memory, and .* are free") as told:
         flock.simulate(SelfAttention(), start, **options)
     assert words in str(told.value)
     assert time.monotonic() - began < 5

@@ -85,6 +85,8 @@ def plot(
 
     Example: `tokenflock plot gpt/watch.nc --out training.png`
     """
+    if tail < 0:
+        raise UserError(f"--tail must be 0 or more, got {tail}")
     out = out or run.with_suffix(".png")
     replaced = replaceable(out)
     import tokenflock as flock
@@ -102,6 +104,8 @@ def plot(
 
 def one_prompt(result, prompt: int):
     """A result of one prompt; anything else as it is."""
+    if "x" in result and result["x"].dtype.kind not in "fiu":
+        raise UserError(f"the file must hold tokens x of numbers, got {result['x'].dtype}")
     if "x" not in result or "prompt" not in result["x"].dims:
         return result
     count = result.sizes["prompt"]
@@ -148,6 +152,11 @@ def _draw(
     times = None if at is None else numbers(at, "--at")
     if times is not None and kind not in AT:
         raise UserError(f"--at is for {', '.join(AT)}, not for {kind}")
+    if observable is not None and kind not in KINDS["an ensemble"]:
+        raise UserError(
+            f"--observable is for {', '.join(KINDS['an ensemble'])} of an ensemble, not for {kind};"
+            f" leave it out (the file holds {', '.join(map(str, result.data_vars))})"
+        )
     moment = None if times is None else float(times[0])
     make = getattr(plots, kind.replace("-", "_"))
     if kind in ("circle", "sphere"):

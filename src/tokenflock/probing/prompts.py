@@ -24,6 +24,8 @@ def choose(
 
     The rule of Figure 1 of arXiv 2312.10794 is `minimum=300`, `length=512`.
     """
+    require(count is None or count >= 1, "prompts", "1 or more", count)
+    require(seed >= 0, "seed", "0 or more", seed)
     order = np.random.default_rng(seed).permutation(len(texts))
     chosen: list[int] = []
     longest = 0
