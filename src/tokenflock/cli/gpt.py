@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tokenflock.cli import stopping
 from tokenflock.cli.console import console, errors, keep_compiled, saved, say
 from tokenflock.cli.values import counted, wholes
+from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, made_folder, replaceable
 
@@ -109,9 +110,15 @@ def train(
     marks = [] if watch is None else wholes(watch, "--watch")
     keep_compiled()
     from tokenflock import gpt
+    from tokenflock.gpt.settings import least_memory
     from tokenflock.gpt.text import read
 
     settings = gpt.preset(preset, **asdict(shape), **asdict(schedule))
+    require_memory(
+        least_memory(*settings),
+        "training this model",
+        "take a smaller --width, --depth, --context or --batch",
+    )
     stopping.goes_on(f"the same command goes on from the last checkpoint in {out}")
     with _told(settings[1].steps) as tell:
         last = gpt.train(out, read(text), *settings, byte_pairs=byte_pairs, tell=tell, watch=marks)

@@ -93,6 +93,18 @@ class Schedule:
         object.__setattr__(self, "momentum", tuple(self.momentum))  # JSON knows lists only
 
 
+def least_memory(shape: Shape, schedule: Schedule) -> float:
+    """Bytes that training takes at least: weights, gradients, two moments, and one layer of tokens.
+
+    >>> least_memory(Shape(), Schedule()) < 1e9
+    True
+    """
+    layers = 1 if shape.shared else shape.layers
+    weights = 12.0 * layers * shape.width**2 + 2.0 * (shape.vocab + shape.context) * shape.width
+    tokens = float(schedule.batch) * shape.context * (shape.width + shape.heads * shape.context)
+    return 4 * (4 * weights + tokens)
+
+
 BEARS = {"bigram": 10, "head": 3, "multi-head": 3}  # how much larger a rate lower rungs bear
 WARMS = {
     "post": 3
