@@ -5,6 +5,7 @@ at all.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,7 +15,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.numpy import save as packed
 
 from tokenflock.errors import UserError
@@ -124,17 +125,32 @@ def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
         )
     try:
         config = Config.from_json(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        _fits(config.shape, (folder / WEIGHTS).stat().st_size)
         with safe_open(folder / WEIGHTS, framework="numpy") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             metadata = file.metadata()
         model = filled(fresh(config.shape), tensors, "model")
         state = None if optimiser is None else filled(optimiser(model), tensors, "optimiser")
-    except (OSError, SafetensorError, KeyError, TypeError) as error:
+        history = tuple(
+            (int(row[0]), *map(float, row[1:])) for row in json.loads(metadata["history"])
+        )
+        return Checkpoint(config, model, int(metadata["step"]), state, history)
+    except Exception as error:  # whatever the libraries below say of a damaged file
+        reason = " ".join(str(error).split())[:300]
         raise UserError(
-            f"the checkpoint in {folder} cannot be read ({error}); train again with another --out"
+            f"the checkpoint in {folder} cannot be read ({reason}); train again with another --out"
         ) from None
-    history = tuple(tuple(row) for row in json.loads(metadata["history"]))
-    return Checkpoint(config, model, int(metadata["step"]), state, history)
+
+
+def _fits(shape: Shape, size: int) -> None:
+    """Refuse a shape whose model is larger than the file, before any of it is made."""
+    small = shape.depth * shape.width <= size and shape.vocab <= size and shape.context <= size
+    if small:
+        skeleton = eqx.filter_eval_shape(build, shape, jax.random.key(0))
+        leaves = jax.tree.leaves(eqx.filter(skeleton, lambda leaf: hasattr(leaf, "shape")))
+        small = sum(math.prod(leaf.shape) for leaf in leaves) <= size
+    if not small:
+        raise ValueError("its config tells of a larger model than its weights are")
 
 
 def fresh(shape: Shape, seed: int = 0) -> LanguageModel:

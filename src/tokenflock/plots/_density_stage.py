@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 
 from tokenflock.plots._spread import Spread, colour_norm
 from tokenflock.plots._stage import blank, layout
+from tokenflock.plots._story import literal
 from tokenflock.plots._time_axis import time_axis
 from tokenflock.plots.density_maps import density_bar, draw_map
 from tokenflock.plots.radials import RadialView
@@ -64,7 +65,7 @@ class DensityStage:
         climb = self._climb()
         self.values = climb.values
         above.plot(self.tale.times, self.values, color=self.theme.palette[0])
-        above.set_ylabel(str(climb.attrs.get("long_name", climb.name)))
+        above.set_ylabel(literal(climb.attrs.get("long_name", climb.name)))
         time_axis(above, self.tale, log_time, label=False)
         above.tick_params(labelbottom=False)
         density_bar(below, draw_map(below, self.tale, self.theme, log_time=log_time))

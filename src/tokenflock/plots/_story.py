@@ -92,7 +92,7 @@ class Story:
 
     @property
     def convention(self) -> str:
-        return str(self.result.attrs.get("convention", ""))
+        return literal(self.result.attrs.get("convention", ""))
 
     @property
     def label(self) -> str:
@@ -187,7 +187,12 @@ def spoken(law: Dynamics) -> str:
 
 def plain_title(result: xr.Dataset, otherwise: str) -> str:
     """The title of a result as plain text for a figure: none of it is a formula."""
-    return str(result.attrs.get("title", otherwise))[:200].replace("$", r"\$")
+    return literal(result.attrs.get("title", otherwise))
+
+
+def literal(text: object) -> str:
+    """A text of a file for a figure: none of it is a formula, and no more of it than fits."""
+    return str(text)[:200].replace("$", r"\$")
 
 
 def time_label(convention: str = "") -> str:

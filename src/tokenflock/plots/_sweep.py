@@ -11,7 +11,7 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError, require
-from tokenflock.plots._story import plain_title, spoken, time_label
+from tokenflock.plots._story import literal, plain_title, spoken, time_label
 from tokenflock.starts.start import Start
 from tokenflock.verbs.measure import dynamics_of
 
@@ -75,7 +75,7 @@ def sweep(result: xr.Dataset, observable: str | None = None) -> Sweep:
     ordered = result.sortby(parameter).transpose(parameter, "time", ...)
     error = ordered.get(f"{name}_error")
     front = ordered.get("transition")
-    convention = str(result.attrs.get("convention", ""))
+    convention = literal(result.attrs.get("convention", ""))
     counted = "time" not in result.coords or (
         result["time"].dtype.kind in "iu" and "long_name" not in result["time"].attrs
     )
@@ -86,7 +86,7 @@ def sweep(result: xr.Dataset, observable: str | None = None) -> Sweep:
         mean=ordered[name].values,
         error=error.values if error is not None and bool(error.notnull().any()) else None,
         observable=name,
-        long_name=str(table.attrs.get("long_name", name.replace("_", " "))),
+        long_name=literal(table.attrs.get("long_name", name.replace("_", " "))),
         front=(
             front
             if front is not None and front.dims == ("time",) and _last(parameter) == "beta"

@@ -16,7 +16,7 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from tokenflock.errors import require
-from tokenflock.plots._story import time_label
+from tokenflock.plots._story import literal, time_label
 from tokenflock.plots._sweep import Sweep, sweep
 from tokenflock.plots._time_axis import edges, geometric, series, time_axis
 from tokenflock.plots.styles import Theme, canvas, colour_bar, look
@@ -171,7 +171,7 @@ def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
     near = (
         inside | np.roll(inside, 1) | np.roll(inside, -1)
     )  # one point more, so that the line ends at the border
-    name = str(swept.front.attrs.get("curve", "")).replace("n =", "$n$ =")
+    name = literal(swept.front.attrs.get("curve", "")).replace("n =", "$n$ =")
     label = "theory" + (f": {name}" if name else "")
     halo = [Stroke(linewidth=3.4, foreground=theme.paper), Normal()]
     (line,) = ax.plot(

@@ -9,7 +9,7 @@ from matplotlib.figure import FigureBase
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from tokenflock.observables.cluster_count import ClusterCount
-from tokenflock.plots._story import Story, story
+from tokenflock.plots._story import Story, literal, story
 from tokenflock.plots._time_axis import time_axis
 from tokenflock.plots.styles import Theme, canvas, look
 
@@ -69,7 +69,7 @@ def draw_height(ax: Axes, tale: Story, theme: Theme) -> None:
     ax.plot(
         tale.times, height.values, color=theme.palette[0], marker="o" if tale.frames == 1 else None
     )
-    ax.set_ylabel(str(height.attrs["long_name"]).replace(" (", "\n("))
+    ax.set_ylabel(literal(height.attrs["long_name"]).replace(" (", "\n("))
     low, high = float(height.min()), float(height.max())
     if low >= 0 and high <= 1 + 1e-6:
         ax.set_ylim(0, 1.04)

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from tokenflock.errors import require
+from tokenflock.plots._story import literal
 from tokenflock.plots.bands import band
 from tokenflock.plots.styles import look, panels
 
@@ -52,7 +53,7 @@ def training(
                 ylim=(min(0, float(result[name].min())), 1.06 * float(result[name].max())),
             )
             ax.set(xlabel="step of the training", ylabel=label)
-        axes[0].set_title(title or str(result.attrs.get("title", "")))
+        axes[0].set_title(title or literal(result.attrs.get("title", "")))
         if legend:
             named = axes[0].get_legend_handles_labels()
             figure.legend(*named, loc="outside lower center", ncols=min(7, result.sizes["layer"]))

@@ -95,10 +95,10 @@ class Folder:
         """What came of an item, if it was run by this very code at this scale, and drawn if figures
         are wanted.
         """
-        found = self._read(item)
-        if found is None or found["mark"] != mark(scale, model):
+        noted = self._read(item)
+        if noted is None or noted[0] != mark(scale, model):
             return None
-        outcome = _outcome(item, found)
+        outcome = noted[1]
         pictures = [stem + suffix for stem in outcome.figures for suffix in (".png", ".pdf")]
         complete = all(
             (self.path / one).exists() for one in (outcome.data, *pictures, *outcome.films)
@@ -122,17 +122,19 @@ class Folder:
     def _others(self, done: Sequence[Outcome]) -> Iterator[Outcome]:
         names = {outcome.item.name for outcome in done}
         for item in find(()):
-            found = None if item.name in names else self._read(item)
-            if found is not None and found["mark"].split()[0] == source_mark():
-                yield _outcome(item, found)
+            noted = None if item.name in names else self._read(item)
+            if noted is not None and noted[0].partition(" ")[0] == source_mark():
+                yield noted[1]
 
     def _note(self, item: Item) -> Path:
         return self.path / "data" / f"{item.name}.json"
 
-    def _read(self, item: Item) -> dict[str, Any] | None:
+    def _read(self, item: Item) -> tuple[str, Outcome] | None:
+        """The mark and the outcome of an item as they were noted; None where that is no note."""
         try:
-            return json.loads(self._note(item).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            note = json.loads(self._note(item).read_text(encoding="utf-8"))
+            return str(note["mark"]), _outcome(item, note)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
 
@@ -186,13 +188,27 @@ def source_mark() -> str:
     return whole.hexdigest()[:16]
 
 
-def _outcome(item: Item, found: dict[str, Any]) -> Outcome:
-    """An outcome as it was noted."""
-    claims = tuple(_claim(one) for one in found["claims"])
-    same = {name: found[name] for name in ("scale", "seconds", "device", "setting", "data")}
+def _outcome(item: Item, note: dict[str, Any]) -> Outcome:
+    """An outcome as it was noted. A note names files of its own item, and no others."""
+    claims = tuple(_claim(plain) for plain in note["claims"])
+    words = {name: str(note[name]) for name in ("scale", "device", "setting")}
     return Outcome(
-        item, claims=claims, figures=tuple(found["figures"]), films=tuple(found["films"]), **same
+        item,
+        claims=claims,
+        seconds=float(note["seconds"]),
+        data=_own(item, "data", note["data"]),
+        figures=tuple(_own(item, "figures", stem) for stem in note["figures"]),
+        films=tuple(_own(item, "films", place) for place in note["films"]),
+        **words,
     )
+
+
+def _own(item: Item, folder: str, place: Any) -> str:
+    """A path within a report, if it is one that this item writes to."""
+    ours = isinstance(place, str) and place.startswith(f"{folder}/{item.name}")
+    if not ours or ".." in place or "\\" in place:
+        raise ValueError(f"{place!r} is no file of {item.name}")
+    return place
 
 
 def _claim(plain: dict[str, Any]) -> Claim:

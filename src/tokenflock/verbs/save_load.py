@@ -7,6 +7,7 @@ from pathlib import Path
 
 import xarray as xr
 
+from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
 from tokenflock.files import whole_stream, writable
 
@@ -26,6 +27,15 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     if not path.is_file():
         raise UserError(f"{path} does not exist; write one with: tokenflock simulate --out {path}")
     try:
-        return xr.load_dataset(path, engine="h5netcdf")
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{path} is not a netCDF file that tokenflock can read ({error})") from None
+        with xr.open_dataset(path, engine="h5netcdf") as lazy:
+            require_memory(
+                float(sum(variable.nbytes for variable in lazy.variables.values())),
+                f"what {path} holds",
+                "open a part of it with xarray.open_dataset",
+            )
+            return lazy.load()
+    except UserError:
+        raise
+    except Exception as error:  # whatever the libraries below say of a damaged file
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(f"{path} is no netCDF file that tokenflock can read ({reason})") from None
