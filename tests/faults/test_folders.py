@@ -12,14 +12,14 @@ from tokenflock import gpt
 from tokenflock.errors import UserError
 from tokenflock.files import NoSpace
 from tokenflock.reproduction.folder import model_mark
-from tokenflock.reproduction.reproduce import Watcher, reproduce
+from tokenflock.reproduction.reproduce import Audience, reproduce
 
 
 @pytest.fixture
 def told():
     """(watcher, names of the items that ran)."""
     ran: list[str] = []
-    return Watcher(begins=lambda item: ran.append(item.name)), ran
+    return Audience(begins=lambda item: ran.append(item.name)), ran
 
 
 def test_a_result_belongs_to_the_weights_not_to_the_name_of_their_folder(tmp_path, only, told):  # noqa: F811

@@ -9,12 +9,15 @@ import pytest
 
 from tokenflock.dynamics import SelfAttention
 from tokenflock.dynamics.noisy import Noisy
+from tokenflock.engines import single
 from tokenflock.errors import UserError
+from tokenflock.events import Consensus
 from tokenflock.observables import MeanCosine, PairDensity
-from tokenflock.solvers import EulerMaruyama, Layer
+from tokenflock.solvers import RK4, EulerMaruyama, Layer
 from tokenflock.starts import Uniform
 from tokenflock.verbs import store as storing
 from tokenflock.verbs.ensemble import ensemble
+from tokenflock.verbs.simulate import simulate
 from tokenflock.verbs.store import Store
 
 SHORT = {"t": 2.0, "frames": 5, "over": {"beta": [1.0, 4.0, 9.0]}, "repeats": 120}
@@ -102,3 +105,16 @@ def test_large_systems_are_kept_by_whole_cells_only(tmp_path, monkeypatch):
         assert len(group.missing) == 4
         store.keep(np.array([1, 2]), {"x": np.zeros((2, 2))})
         assert group.missing.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("until", [None, Consensus(delta=0.3)])
+def test_long_runs_go_in_short_calls_with_the_same_numbers(monkeypatch, until):
+    """A run that can be stopped between calls is the run of one call, bit for bit."""
+    law, start = SelfAttention(beta=1.0), Uniform(n=6, d=3)
+    options = {"t": 20.0, "times": [0, 0.3, 3, 4, 19, 20], "solver": RK4(h=0.05), "until": until}
+    whole = simulate(law, start, **options)
+    monkeypatch.setattr(single, "STEPS", 7.0)
+    cut = simulate(law, start, **options)
+    assert until is None or 0 < whole.time[-1] < 20
+    np.testing.assert_array_equal(whole.time, cut.time)
+    np.testing.assert_array_equal(whole.x, cut.x)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from tokenflock.cli import members, stopping
-from tokenflock.cli.console import keep_compiled, rate, saved
+from tokenflock.cli.console import keep_compiled, rate, saved, say
 from tokenflock.cli.simulate import kept, observables
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError

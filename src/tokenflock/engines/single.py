@@ -27,6 +27,7 @@ from tokenflock.solvers.solver import FixedStep
 
 Frames = tuple[np.ndarray, np.ndarray]  # times (k,), tokens (k, n, d)
 BLOCKS = 20
+STEPS = 1e6  # of a few tokens in one compiled call
 
 
 @eqx.filter_jit
@@ -81,16 +82,51 @@ def fixed(
         strides = np.pad(
             strides, (0, size - len(block))
         )  # every block has one shape, so it compiles once
-        begin = jnp.asarray(steps[first - 1], jnp.int32)
-        frames, over = _fixed_block(
-            law, solver, x, w, begin, key, until, jnp.asarray(strides, jnp.int32)
-        )
-        frames, over = np.asarray(frames)[: len(block)], np.asarray(over)[: len(block)]
+
+        def run(x, begin, strides):
+            begin, strides = jnp.asarray(begin, jnp.int32), jnp.asarray(strides, jnp.int32)
+            found = _fixed_block(law, solver, x, w, begin, key, until, strides)
+            return tuple(map(np.asarray, found))
+
+        frames, over = _in_calls(run, x, int(steps[first - 1]), strides, _most_steps(*x.shape))
+        frames, over = frames[: len(block)], over[: len(block)]
         keep = int(np.argmax(over)) + 1 if over.any() else len(block)
         yield block[:keep] * h, frames[:keep]
         if over.any():
             return
         x = jnp.asarray(frames[-1])
+
+
+def _most_steps(n: int, d: int) -> int:
+    """Steps of one compiled call, which takes a second or so: between two calls a run can be
+    stopped.
+    """
+    return max(1, int(STEPS / (1 + n * n * d / 1000)))
+
+
+def _in_calls(
+    run: Callable[..., Frames], x: Tokens, begin: int, strides: np.ndarray, most: int
+) -> Frames:
+    """(frames after each stride, whether the run is over at each): in one call where it is short.
+
+    Else in many calls of the same compiled function, and so with the same numbers: the first stride
+    of a call is part of a long one, the others are zero.
+    """
+    if strides.sum() <= most:
+        return run(x, begin, strides)
+    frames, overs = [], []
+    for stride in strides:
+        for done in range(0, max(int(stride), 1), most):
+            part = np.zeros_like(strides)
+            part[0] = min(most, stride - done)
+            reached, over = run(x, begin + done, part)
+            x = jnp.asarray(reached[0])
+        begin += int(stride)
+        frames.append(reached[0])
+        overs.append(over[0])
+        if over[0]:
+            break
+    return np.stack(frames), np.stack(overs)
 
 
 @eqx.filter_jit
