@@ -716,9 +716,9 @@ SMALL_GPT = {
             "an approach of second order",
             put("distance", lambda far, part: far**2),
             "order-pre",
-            "order-post",
+            "order-ngpt",
         ),
-        numbers("a step that is small", times("distance", 1e-3), "step-pre", "step-post"),
+        numbers("a step that is small", times("distance", 1e-3), "step-pre", "step-ngpt"),
     ],
     "films": [
         numbers(
