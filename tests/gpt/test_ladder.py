@@ -37,10 +37,12 @@ def name(shape: Shape) -> str:
 
 @cache
 def lively(shape: Shape):
-    """A model whose weights are large enough for every part to matter."""
+    """A model whose weights are large enough for every part to matter, and small enough for
+    attention to be no choice of one token, in which the others drown.
+    """
     with precision("float32"):
         model = jax.tree.map(np.asarray, fresh(shape))
-    return jax.tree.map(lambda leaf: leaf * np.float32(15) if leaf.std() > 0 else leaf, model)
+    return jax.tree.map(lambda leaf: leaf * np.float32(15) if 0 < leaf.std() < 0.1 else leaf, model)
 
 
 def compiled(model):
