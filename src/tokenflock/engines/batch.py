@@ -36,7 +36,7 @@ def _block(
     swept: list[Any],
     first: Array,
     strides: Array,
-) -> tuple[jax.Array, list[jax.Array], jax.Array]:
+) -> tuple[Array, list[Array], Array]:
     """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least
     cosine at its end).
 
@@ -64,7 +64,7 @@ def _block(
 
 
 @eqx.filter_jit
-def _start(parts: Parts, paths: Paths, x: Array, w: Array, swept: list[Any]) -> list[jax.Array]:
+def _start(parts: Parts, paths: Paths, x: Array, w: Array, swept: list[Any]) -> list[Array]:
     """Observables at time zero."""
 
     def observe(x, values):

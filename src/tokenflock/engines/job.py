@@ -87,7 +87,7 @@ def follow(tree: Any, path: tuple[Any, ...]) -> Any:
     return tree
 
 
-def advance(solver: FixedStep, law: Dynamics, w: jax.Array, key: Any, dtype: Any) -> Advance:
+def advance(solver: FixedStep, law: Dynamics, w: Array, key: Any, dtype: Any) -> Advance:
     """(x, step) -> (x, step + 1): the same step for every engine."""
 
     def step_on(carry: tuple[Array, Array]) -> tuple[Array, Array]:

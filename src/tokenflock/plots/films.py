@@ -249,7 +249,7 @@ def _write_mp4(
         pipe = cast(IO[bytes], coder.stdin)
         try:
             for picture in _pictures(stage, progress):
-                pipe.write(memoryview(picture))
+                pipe.write(picture.tobytes())
             pipe.close()
             failed = coder.wait() != 0
         except BrokenPipeError:

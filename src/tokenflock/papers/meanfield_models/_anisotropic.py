@@ -11,7 +11,7 @@ from tokenflock.dynamics import Burger
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.papers.perspective._pointwise import circle, velocity
 from tokenflock.precision import cast, precision
-from tokenflock.shapes import Array
+from tokenflock.shapes import Array, Scalar
 
 
 def energy(D: np.ndarray, x: np.ndarray, w: np.ndarray) -> float:
@@ -48,7 +48,7 @@ def growth(D: np.ndarray, p: float = 0.5, axis: int = 0, parts: int = 1) -> floa
 
 
 @eqx.filter_jit
-def _energy(law: Burger, x: Array, w: Array) -> Array:
+def _energy(law: Burger, x: Array, w: Array) -> Scalar:
     return law.energy(x, w)
 
 

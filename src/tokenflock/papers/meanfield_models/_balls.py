@@ -26,5 +26,5 @@ def ball(ax: Axes, x: np.ndarray, title: str, delta: float = 0.0) -> None:
                 continue
             depth = np.asarray(discs.get_facecolor())[:, 3]
             discs.set_facecolor(theme.palette[0])
-            discs.set_alpha(depth)
+            discs.set(alpha=depth)
         ax.set_title(title)

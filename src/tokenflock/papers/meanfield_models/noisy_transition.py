@@ -13,6 +13,7 @@ point of rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta), found by iterati
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -96,14 +97,14 @@ def _rate(d: int, beta: float, kappa: float) -> float:
 
 @eqx.filter_jit
 def _newton(
-    table: Tables, index: np.ndarray, beta: jax.Array, a: jax.Array, kappa: jax.Array
+    table: Tables, index: np.ndarray, beta: Any, a: jax.Array, kappa: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     """One step for the state with the first mode as given.
 
     Index: the modes that are even about the axis.
     """
 
-    def change(z: jax.Array) -> Array:
+    def change(z: Any) -> Array:
         law = Noisy(Unnormalised(beta), kappa=z[0])
         return slope(law, jnp.zeros(()), table, a.at[index[2:]].set(z[1:]))[index[1:]]
 

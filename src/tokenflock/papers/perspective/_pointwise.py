@@ -18,7 +18,7 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.place import on_cpu
 from tokenflock.observables import Energy
 from tokenflock.precision import cast, precision
-from tokenflock.shapes import Array
+from tokenflock.shapes import Array, Scalar
 
 
 def velocity(law: Dynamics, x: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
@@ -119,12 +119,12 @@ def _turning_jacobian(law: Dynamics, theta: Array, w: Array) -> Array:
 
 
 @eqx.filter_jit
-def _energy(measured: Energy, x: Array, w: Array) -> Array:
+def _energy(measured: Energy, x: Array, w: Array) -> Scalar:
     return measured.measure(x, w)
 
 
 @eqx.filter_jit
-def _energies(measured: Energy, x: Array, w: Array) -> Array:
+def _energies(measured: Energy, x: Array, w: Array) -> Scalar:
     return jax.vmap(measured.measure)(x, w)
 
 
@@ -135,7 +135,7 @@ def _energy_by_weight(measured: Energy, x: Array, w: Array) -> Array:
 
 @eqx.filter_jit
 def _energy_hessian(measured: Energy, place: Callable, at: Array, *fixed: Array) -> Array:
-    def value(parameters: Array) -> Array:
+    def value(parameters: Array) -> Scalar:
         x = place(parameters, *fixed)
         return measured.measure(x, jnp.full(len(x), 1 / len(x)))
 

@@ -97,7 +97,9 @@ def _coincident(law: Dynamics, x: np.ndarray) -> float:
     return _gap(path[:, :1], path[:, -1:])
 
 
-def _masses(law: Dynamics, x: np.ndarray, counts: list[int], weights: list[float]) -> float:
+def _masses(
+    law: Dynamics, x: np.ndarray, counts: tuple[int, ...], weights: tuple[int, ...]
+) -> float:
     """Each token so many times, against once with a weight in proportion."""
     return _gap(
         _run(law, np.repeat(x, counts, axis=0)),

@@ -186,7 +186,7 @@ def _draw_map(ax: Axes) -> None:
         _label_map(ax, theme, edges, top, low)
 
 
-def _label_map(ax: Axes, theme: Theme, edges: list[float], top: float, low: float) -> None:
+def _label_map(ax: Axes, theme: Theme, edges: tuple[float, ...], top: float, low: float) -> None:
     middle = (edges[0] + edges[1]) / 2
     note = {"facecolor": theme.paper, "edgecolor": "none", "pad": 1.5}
     ax.text(

@@ -27,6 +27,7 @@ from tokenflock.matrices import Ginibre, RandomMatrices, Value, Wigner
 from tokenflock.papers.perspective._fronts import front_in_beta, front_in_time
 from tokenflock.plots import phase_diagram as plot_map
 from tokenflock.plots import phase_grid
+from tokenflock.plots.styles import root_of
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, monte_carlo
 from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Uniform
@@ -83,7 +84,7 @@ def draw(data: xr.DataTree) -> dict[str, Figure]:
     ax = plot_map(data["file"].to_dataset(), title=False)
     ax.set_title(TITLES["file"])
     ax.set_ylim(top=9)
-    return {"four panels": figure, "published code": ax.get_figure()}
+    return {"four panels": figure, "published code": root_of(ax)}
 
 
 def claims(data: xr.DataTree) -> list[Claim]:

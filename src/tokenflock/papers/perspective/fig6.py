@@ -11,7 +11,7 @@ and minima of the measured g are compared with the closed form cos tau* = (-1 + 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -37,10 +37,7 @@ def compute(scale: Scale) -> xr.Dataset:
     tau = np.linspace(-3.2, 3.2, 1281)
     g = [curvature(beta) for beta in BETAS]
     zeros = [brentq(function, 0.1, np.pi / 2, xtol=1e-14) for function in g]
-    lowest: list[OptimizeResult] = [
-        minimize_scalar(function, bounds=(0.2, 2), method="bounded", options={"xatol": 1e-10})
-        for function in g
-    ]
+    lowest = [_minimum(function) for function in g]
     return xr.Dataset(
         {
             "g": (("beta", "tau"), [function(tau) for function in g]),
@@ -51,6 +48,12 @@ def compute(scale: Scale) -> xr.Dataset:
         coords={"beta": list(BETAS), "tau": tau},
         attrs={"setting": "beta = 2 and 6, |tau| < 3.2, two tokens on the circle"},
     )
+
+
+def _minimum(function: Callable[[Any], Any]) -> OptimizeResult:
+    options = {"xatol": 1e-10}
+    least = minimize_scalar(function, bounds=(0.2, 2), method="bounded", options=options)
+    return cast(OptimizeResult, least)
 
 
 def curvature(beta: float) -> Callable[[Any], Any]:

@@ -207,7 +207,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
     return [
         *_variation_claims(data["variation"].to_dataset()),
         *_flow_claims(data["flows"].to_dataset()),
-        *_orbit_claims(data["orbits"]),
+        *_orbit_claims(data["orbits"].to_dataset()),
     ]
 
 

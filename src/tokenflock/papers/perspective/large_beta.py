@@ -234,17 +234,17 @@ def _consensus(repeats: int, scale: Scale) -> xr.Dataset:
 def draw(data: xr.DataTree) -> Figure:
     """The picture."""
     figure, axes = panels(1, 3, size=(3.2, 2.9))
-    _draw_range(axes[0], data["range"])
-    _draw_threshold(axes[1], data["threshold"])
-    _draw_growth(axes[2], data["critical"])
+    _draw_range(axes[0], data["range"].to_dataset())
+    _draw_threshold(axes[1], data["threshold"].to_dataset())
+    _draw_growth(axes[2], data["critical"].to_dataset())
     return figure
 
 
-def _draw_range(ax: Axes, data: xr.DataTree) -> None:
+def _draw_range(ax: Axes, data: xr.Dataset) -> None:
     beta = np.geomspace(0.5, 200, 200)
     with look(ax) as theme:
         for colour, dash, mark, d in zip(theme.palette, ("-", "--"), "os", (2, 3)):
-            ranges = data.to_dataset().where(data.d == d, drop=True)
+            ranges = data.where(data.d == d, drop=True)
             ax.plot(beta, attraction_range(beta, d), dash, color=colour)
             ax.plot(ranges.beta, ranges.tau, mark, color=colour, markersize=4, label=f"$d={d}$")
         ax.set(
@@ -257,7 +257,7 @@ def _draw_range(ax: Axes, data: xr.DataTree) -> None:
         ax.legend(loc="lower left", title="measured (lines: theory)", alignment="left")
 
 
-def _draw_threshold(ax: Axes, data: xr.DataTree) -> None:
+def _draw_threshold(ax: Axes, data: xr.Dataset) -> None:
     n = int(data.attrs["n"])
     beta = np.geomspace(30, 1000, 200)
     with look(ax) as theme:
@@ -287,7 +287,7 @@ def _draw_threshold(ax: Axes, data: xr.DataTree) -> None:
         )
 
 
-def _draw_growth(ax: Axes, data: xr.DataTree) -> None:
+def _draw_growth(ax: Axes, data: xr.Dataset) -> None:
     with look(ax) as theme:
         beta = np.linspace(0.3, 6.5, 100)
         ax.plot(
@@ -298,7 +298,7 @@ def _draw_growth(ax: Axes, data: xr.DataTree) -> None:
             label=r"antipodal clusters, $e^{-\beta}$",
         )
         for colour, mark, n in zip(theme.palette, "o^", (4, 5)):
-            saddles = data.to_dataset().where(data.n == n, drop=True)
+            saddles = data.where(data.n == n, drop=True)
             ax.plot(
                 saddles.beta,
                 saddles.growth,
@@ -327,13 +327,14 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 
 def _hessian_claims(data: xr.DataTree) -> list[Claim]:
+    hessian = data["hessian"].to_dataset()
     return [
         Claim(
             "hessian-circle",
             "on the circle ∂²E/∂θ_i∂θ_j = g(θ_i − θ_j)/n², and minus the sum of its row on the"
             " diagonal (n = 7, β = 3): relative error",
             "(B.1)",
-            float(data["hessian/circle"]),
+            float(hessian.circle),
             at_most(1e-12),
         ),
         Claim(
@@ -342,7 +343,7 @@ def _hessian_claims(data: xr.DataTree) -> list[Claim]:
             " −n⁻² Σ_{i∈S, j∉S} g(∠(x_i, x_j)) with g(ζ) = e^{β cos ζ}((d−1) cos ζ − β sin²ζ) (n ="
             " 7, β = 3): relative error",
             "(B.4)",
-            float(data["hessian/sphere"]),
+            float(hessian.sphere),
             at_most(1e-12),
             note="the mean is exact: E B² = −(d−1) I and E⟨Bx, y⟩² = 1 − ⟨x, y⟩²",
         ),

@@ -204,7 +204,7 @@ def _draw_size(ax: Axes, data: xr.DataTree) -> None:
                 linewidth=0.8,
             )
         ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel=r"$W_1$ at the end", ylim=(1e-3, 6))
-        ax.set_xticks([8, 16, 32, 64, 128], [8, 16, 32, 64, 128])
+        ax.set_xticks([8, 16, 32, 64, 128], ["8", "16", "32", "64", "128"])
         ax.minorticks_off()
         ax.set_title("Distance to the limit (bars: 2 standard errors)")
         ax.legend(loc="upper right")

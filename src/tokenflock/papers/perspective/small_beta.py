@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 
 import tokenflock as flock
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
-from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.observables import ConsensusDistance
 from tokenflock.papers.perspective._pointwise import unit, velocity_jacobian
 from tokenflock.plots import look, panels
@@ -105,7 +104,7 @@ def _perturbed() -> xr.Dataset:
     laws = {"SA": SelfAttention, "USA": Unnormalised}
     times = np.linspace(0, 3, 61)
 
-    def path(law: Dynamics, beta: float) -> np.ndarray:
+    def path(law: type[SelfAttention | Unnormalised], beta: float) -> np.ndarray:
         return flock.simulate(
             law(beta=beta), Uniform(n=12, d=3), t=3.0, times=times, solver=RK4(h=0.05), seed=0
         ).x.values

@@ -230,8 +230,8 @@ def _attention(ax: Axes, line: xr.Dataset) -> None:
             xticks=[0, 9, 19],
             yticks=[0, 9, 19],
         )
-        ax.set_xticklabels([1, 10, 20])
-        ax.set_yticklabels([1, 10, 20])
+        ax.set_xticklabels(["1", "10", "20"])
+        ax.set_yticklabels(["1", "10", "20"])
         ax.set_title(r"$d=1$: attention at $t=10$ (white 0, dark 1)")
 
 

@@ -10,10 +10,13 @@ are compared. Post-norm layers are left out: with a gain in their norm they are 
 
 from __future__ import annotations
 
+from typing import cast
+
 import xarray as xr
 from matplotlib.figure import Figure
 
 from tokenflock.gpt.flowing import refine
+from tokenflock.gpt.gpt import GPT
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import passages, said, train_all
 from tokenflock.plots import look, panels
@@ -33,7 +36,7 @@ def compute(scale: Scale) -> xr.Dataset:
         passages(scale),
     )
     rows = [
-        xr.concat([refine(trained.model, ids, FACTORS) for trained in row], "seed")
+        xr.concat([refine(cast(GPT, trained.model), ids, FACTORS) for trained in row], "seed")
         for row in models
     ]
     return xr.concat(rows, "norm").assign_coords(norm=list(NORMS)).assign_attrs(setting=said(scale))

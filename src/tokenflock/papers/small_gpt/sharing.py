@@ -7,10 +7,13 @@ and the same with fresh weights.
 
 from __future__ import annotations
 
+from typing import cast
+
 import xarray as xr
 from matplotlib.figure import Figure
 
 from tokenflock.gpt.flowing import extend
+from tokenflock.gpt.gpt import GPT
 from tokenflock.papers.small_gpt._drawing import both, spread
 from tokenflock.papers.small_gpt._models import (
     LABELS,
@@ -38,7 +41,7 @@ def compute(scale: Scale) -> xr.Dataset:
     curves = xr.concat([trained_and_not(row, ids, FACTORS[-1] * depth) for row in shared], "norm")
     deeper = xr.concat(
         [
-            xr.concat([extend(trained.model, ids, FACTORS) for trained in row], "seed")
+            xr.concat([extend(cast(GPT, trained.model), ids, FACTORS) for trained in row], "seed")
             for row in shared
         ],
         "norm",
