@@ -178,7 +178,7 @@ def _starts(
     parts = []
     for first in range(0, len(x), slots):
         who = np.minimum(np.arange(first, first + slots), len(x) - 1)
-        values = _start(job.parts, job.paths, x[who], w, [one[who] for one in swept])
+        values = _start(job.parts, job.paths, x[who], w, [numbers[who] for numbers in swept])
         parts.append([np.asarray(value)[: len(x) - first] for value in values])
     return [np.concatenate(values) for values in zip(*parts)]
 

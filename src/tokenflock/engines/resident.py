@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -117,10 +117,7 @@ def _launch(
     call = pl.pallas_call(
         partial(
             _kernel,
-            tree=tree,
-            static=static,
-            paths=paths,
-            counts=(len(leaves), len(swept)),
+            layout=_Layout(tree, static, paths, len(leaves), len(swept)),
             frames=frames,
             delta=delta,
         ),
@@ -132,6 +129,22 @@ def _launch(
         ),
     )
     return call(x, w, strides, *leaves, *swept)
+
+
+class _Layout(NamedTuple):
+    """How the references that a kernel gets make up a law, a solver and observables."""
+
+    tree: Any
+    static: Parts
+    paths: Paths
+    shared: int  # arrays that all systems share
+    swept: int  # arrays of numbers that differ between systems
+
+    def read(self, refs: Sequence[Any], who: Any) -> Parts:
+        """The parts of one system."""
+        arrays = jax.tree.unflatten(self.tree, [ref[...] for ref in refs[: self.shared]])
+        own = [ref[who] for ref in refs[self.shared : self.shared + self.swept]]
+        return fill(eqx.combine(arrays, self.static), self.paths, own)
 
 
 def _settled(
@@ -154,28 +167,16 @@ def _kernel(
     w_ref: Any,
     stride_ref: Any,
     *refs: Any,
-    tree: Any,
-    static: Parts,
-    paths: Paths,
-    counts: tuple[int, int],
+    layout: _Layout,
     frames: int,
     delta: float | None,
 ) -> None:
     """One system from its first frame to its last."""
-    shared, swept = counts
     who = pl.program_id(0)
     x, w = x_ref[who], w_ref[...]
-    outs = refs[shared + swept :]
-
-    def parts():
-        """The law, the solver and the observables.
-
-        Read anew at every step: matrices kept in registers would not fit.
-        """
-        arrays = jax.tree.unflatten(tree, [ref[...] for ref in refs[:shared]])
-        return fill(
-            eqx.combine(arrays, static), paths, [ref[who] for ref in refs[shared : shared + swept]]
-        )
+    outs = refs[layout.shared + layout.swept :]
+    # read anew at every step: matrices kept in registers would not fit
+    parts = partial(layout.read, refs, who)
 
     def advance_once(_, carry):
         law, solver, _ = parts()

@@ -112,6 +112,7 @@ def _example(count: int) -> xr.Dataset:
 
 
 def expected_growth(d: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """The largest eigenvalue at two opposite clusters of masses p and 1 - p, for D = diag(d, 1)."""
     return two_cluster_growth(np.maximum(d, 1.0), np.minimum(d, 1.0), p)
 
 

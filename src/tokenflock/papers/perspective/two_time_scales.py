@@ -254,6 +254,7 @@ def _angle_claim(pairs: xr.Dataset, name: str, text: str) -> Claim:
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """The slope of the straight line through points, by least squares."""
     return float(np.polyfit(x, y, 1)[0])
 
 
