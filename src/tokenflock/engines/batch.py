@@ -16,17 +16,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines.job import Finished, Job, Parts, Values, advance, fill
+from tokenflock.engines.job import Finished, Job, Parts, Paths, Values, advance, fill
 from tokenflock.errors import SimulationError, overflowed
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import on_sphere
+from tokenflock.shapes import Array
 from tokenflock.spaces import Sphere
 
 BLOCKS = 12
 
 
 @eqx.filter_jit
-def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
+def _block(
+    parts: Parts,
+    paths: Paths,
+    x: Array,
+    w: Array,
+    keys: Array,
+    swept: list[Any],
+    first: Array,
+    strides: Array,
+) -> tuple[Array, list[Array], Array]:
     """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least
     cosine at its end).
 
@@ -54,7 +64,7 @@ def _block(parts: Parts, paths, x, w, keys, swept, first, strides):
 
 
 @eqx.filter_jit
-def _start(parts: Parts, paths, x, w, swept):
+def _start(parts: Parts, paths: Paths, x: Array, w: Array, swept: list[Any]) -> list[Array]:
     """Observables at time zero."""
 
     def observe(x, values):
@@ -168,7 +178,7 @@ def _starts(
     parts = []
     for first in range(0, len(x), slots):
         who = np.minimum(np.arange(first, first + slots), len(x) - 1)
-        values = _start(job.parts, job.paths, x[who], w, [one[who] for one in swept])
+        values = _start(job.parts, job.paths, x[who], w, [numbers[who] for numbers in swept])
         parts.append([np.asarray(value)[: len(x) - first] for value in values])
     return [np.concatenate(values) for values in zip(*parts)]
 
@@ -207,7 +217,7 @@ def _open(start: np.ndarray, frames: int) -> np.ndarray:
 class _Slots:
     """Which system sits in which slot, and how far it has come."""
 
-    def __init__(self, x: np.ndarray, slots: int):
+    def __init__(self, x: np.ndarray, slots: int) -> None:
         self.ids = np.arange(slots)
         self.block = np.zeros(slots, int)
         self.x = np.array(x[:slots])
@@ -216,9 +226,19 @@ class _Slots:
 
     @property
     def busy(self) -> np.ndarray:
+        """Which slots hold a system."""
         return self.ids >= 0
 
-    def record(self, who, tokens, values, least, results, size: int, frames: int) -> None:
+    def record(
+        self,
+        who: np.ndarray,
+        tokens: np.ndarray,
+        values: list[np.ndarray],
+        least: np.ndarray,
+        results: list[np.ndarray],
+        size: int,
+        frames: int,
+    ) -> None:
         """Write a block of frames to the results."""
         self.x[who] = tokens[who]
         self.least[who] = least[who]
@@ -229,7 +249,9 @@ class _Slots:
                 target[self.ids[slot], a:b] = value[slot, : b - a]
         self.block[who] += 1
 
-    def clear(self, blocks: int, delta: float | None, results, size: int) -> np.ndarray:
+    def clear(
+        self, blocks: int, delta: float | None, results: list[np.ndarray], size: int
+    ) -> np.ndarray:
         """Take out what is finished or settled, and say which systems these are.
 
         The last values of the settled stand for the rest.

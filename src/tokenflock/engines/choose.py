@@ -91,10 +91,10 @@ def _chunk(
     """
     size = 8 if job.dtype == "float64" else 4
     whole = systems.start.shape[1]
-    drawn = 3 * n * (n if rotated and systems.start.spans else whole)
+    tokens = 3 * n * (n if rotated and systems.start.spans else whole)
     random = 0 if systems.matrices is None else 4 * whole**2 * systems.matrices.layers(systems.t)
     work = 6 * n * n if name == "batch" else 0
-    each = size * (drawn + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
+    each = size * (tokens + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
     require_memory(
         each, "one system", "take fewer tokens, dimensions or frames", memory or on_device()
     )
@@ -120,9 +120,9 @@ def _run(
     numbers whoever runs beside a system.
     """
     count, packets = len(ids), slots is not None
-    if name == "batch" and packets and count < slots:
+    if name == "batch" and slots is not None and count < slots:
         who = np.minimum(np.arange(slots), count - 1)
-        ids, swept = ids[who], [one[who] for one in swept]
+        ids, swept = ids[who], [values[who] for values in swept]
 
     def tell(done: np.ndarray, values: Values) -> None:
         if len(done := done[done < count]):

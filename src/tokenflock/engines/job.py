@@ -18,6 +18,7 @@ from tokenflock.solvers.solver import FixedStep
 
 Parts = tuple[Dynamics, FixedStep, tuple[Observable, ...]]
 Advance = Callable[[tuple[Array, Array]], tuple[Array, Array]]
+Paths = tuple[tuple[Any, ...], ...]
 Values = dict[str, Any]  # observable -> (systems, frames, ...)
 Finished = Callable[[np.ndarray, Values], None]  # told the numbers of systems that are done
 
@@ -36,7 +37,7 @@ class Job:
     observables: tuple[Observable, ...]
     w: np.ndarray
     steps: np.ndarray  # numbers of steps at which to observe; the first is 0
-    paths: tuple[tuple[Any, ...], ...]
+    paths: Paths
     dtype: str
     settle: bool
 
@@ -63,7 +64,7 @@ class Job:
         return min(map(float, known)) if len(known) == len(distances) else None
 
 
-def fill(parts: Parts, paths: tuple[tuple[Any, ...], ...], values: list[Any]) -> Parts:
+def fill(parts: Parts, paths: Paths, values: list[Any]) -> Parts:
     """The parts with other numbers at the paths.
 
     Observables that lack a number take it from the law as it is then.
@@ -75,7 +76,7 @@ def fill(parts: Parts, paths: tuple[tuple[Any, ...], ...], values: list[Any]) ->
     return law, solver, tuple(observable.bind(law) for observable in observables)
 
 
-def _leaves(parts: Parts, paths: tuple[tuple[Any, ...], ...]) -> list[Any]:
+def _leaves(parts: Parts, paths: Paths) -> list[Any]:
     return [follow(parts, path) for path in paths]
 
 
@@ -86,7 +87,7 @@ def follow(tree: Any, path: tuple[Any, ...]) -> Any:
     return tree
 
 
-def advance(solver: FixedStep, law: Dynamics, w: jax.Array, key: Any, dtype: Any) -> Advance:
+def advance(solver: FixedStep, law: Dynamics, w: Array, key: Any, dtype: Any) -> Advance:
     """(x, step) -> (x, step + 1): the same step for every engine."""
 
     def step_on(carry: tuple[Array, Array]) -> tuple[Array, Array]:

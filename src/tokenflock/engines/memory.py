@@ -63,7 +63,7 @@ def _machine() -> float:
 
 
 def _containers() -> list[float]:
-    found = []
+    rooms = []
     for limit, used in _CGROUPS:
         try:
             most, taken = (
@@ -71,5 +71,5 @@ def _containers() -> list[float]:
             )
         except (OSError, ValueError):  # no container, or one without a limit ("max")
             continue
-        found.append(most - taken)
-    return found
+        rooms.append(most - taken)
+    return rooms

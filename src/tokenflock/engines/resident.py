@@ -9,7 +9,9 @@ precision on tensor cores.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,9 +23,10 @@ from jax.experimental.pallas import triton
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._padding import padded, widen
 from tokenflock.engines._split_products import with_split_products
-from tokenflock.engines.job import Job, Parts, Values, advance, fill
+from tokenflock.engines.job import Job, Parts, Paths, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
-from tokenflock.observables.observable import on_sphere
+from tokenflock.observables.observable import Observable, on_sphere
+from tokenflock.shapes import Array
 from tokenflock.spaces import Sphere
 
 MOST_TOKENS, MOST_COORDINATES, WIDEST_MATRIX = 128, 256, 64  # what fits on chip
@@ -90,7 +93,14 @@ def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = Fal
 
 @eqx.filter_jit
 def _launch(
-    parts: Parts, paths, x, w, strides, swept, delta: float | None, interpret: bool
+    parts: Parts,
+    paths: Paths,
+    x: jax.Array,
+    w: jax.Array,
+    strides: jax.Array,
+    swept: list[jax.Array],
+    delta: float | None,
+    interpret: bool,
 ) -> list[jax.Array]:
     """Pad everything to powers of two, start one program per system."""
     count, n, d = x.shape
@@ -107,10 +117,7 @@ def _launch(
     call = pl.pallas_call(
         partial(
             _kernel,
-            tree=tree,
-            static=static,
-            paths=paths,
-            counts=(len(leaves), len(swept)),
+            layout=_Layout(tree, static, paths, len(leaves), len(swept)),
             frames=frames,
             delta=delta,
         ),
@@ -124,24 +131,52 @@ def _launch(
     return call(x, w, strides, *leaves, *swept)
 
 
+class _Layout(NamedTuple):
+    """How the references that a kernel gets make up a law, a solver and observables."""
+
+    tree: Any
+    static: Parts
+    paths: Paths
+    shared: int  # arrays that all systems share
+    swept: int  # arrays of numbers that differ between systems
+
+    def read(self, refs: Sequence[Any], who: Any) -> Parts:
+        """The parts of one system."""
+        arrays = jax.tree.unflatten(self.tree, [ref[...] for ref in refs[: self.shared]])
+        own = [ref[who] for ref in refs[self.shared : self.shared + self.swept]]
+        return fill(eqx.combine(arrays, self.static), self.paths, own)
+
+
+def _settled(
+    observables: Sequence[Observable],
+    values: Sequence[jax.Array],
+    x: jax.Array,
+    w: jax.Array,
+    delta: float,
+) -> Array:
+    """Whether all observables are final: their values show it, or the least cosine does."""
+    shown = [observable.at_rest(value) for observable, value in zip(observables, values)]
+    known = [rest for rest in shown if rest is not None]
+    if len(known) == len(shown):  # each knows its own threshold
+        return reduce(jnp.logical_and, known)
+    return on_sphere(MinimumCosine(), x, w) >= 1 - delta
+
+
 def _kernel(
-    x_ref, w_ref, stride_ref, *refs, tree, static, paths, counts, frames: int, delta: float | None
-):
+    x_ref: Any,
+    w_ref: Any,
+    stride_ref: Any,
+    *refs: Any,
+    layout: _Layout,
+    frames: int,
+    delta: float | None,
+) -> None:
     """One system from its first frame to its last."""
-    shared, swept = counts
     who = pl.program_id(0)
     x, w = x_ref[who], w_ref[...]
-    outs = refs[shared + swept :]
-
-    def parts():
-        """The law, the solver and the observables.
-
-        Read anew at every step: matrices kept in registers would not fit.
-        """
-        arrays = jax.tree.unflatten(tree, [ref[...] for ref in refs[:shared]])
-        return fill(
-            eqx.combine(arrays, static), paths, [ref[who] for ref in refs[shared : shared + swept]]
-        )
+    outs = refs[layout.shared + layout.swept :]
+    # read anew at every step: matrices kept in registers would not fit
+    parts = partial(layout.read, refs, who)
 
     def advance_once(_, carry):
         law, solver, _ = parts()
@@ -155,23 +190,14 @@ def _kernel(
     def record(frame, x, settled):
         """Write the observables of a frame; returns them and whether they are final."""
         observables = parts()[2]
-        lost = 0 * jnp.sum(
-            jnp.where(w[:, None] > 0, x, 0)
-        )  # NaN where a token is: a count would not show it
+        # NaN where a token is: a count would not show it
+        lost = 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0))
         look = with_split_products(
             lambda x: [on_sphere(observable, x, w) for observable in observables]
         )
         values = tuple(value.astype(jnp.float32) + lost for value in look(x))
         write(frame, values)
-        if delta is not None:
-            shown = [observable.at_rest(value) for observable, value in zip(observables, values)]
-            known = [rest for rest in shown if rest is not None]
-            settled = (
-                reduce(jnp.logical_and, known)  # each knows its own threshold
-                if len(known) == len(shown)
-                else on_sphere(MinimumCosine(), x, w) >= 1 - delta
-            )
-        return values, settled
+        return values, settled if delta is None else _settled(observables, values, x, w, delta)
 
     def go_on(carry):
         frame, _, _, settled, _ = carry

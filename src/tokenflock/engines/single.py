@@ -136,7 +136,7 @@ def _adaptive_block(
     x: Tokens,
     w: Weights,
     begin: Array,
-    times: Array,
+    times: jax.Array,
     until: Event | None,
     tolerances: Array,
     dense: int,
@@ -189,12 +189,12 @@ def adaptive(
         solution = _adaptive_block(
             law, _method(solver), x, w, begin, jnp.asarray(padded, x.dtype), until, limits, 0
         )
-        over = solution.result == diffrax.RESULTS.event_occurred
+        over = bool(solution.result == diffrax.RESULTS.event_occurred)
         _check(solution, solver, block, over, (law, begin, x, w))
-        frames = np.asarray(law.space.project(solution.ys[0]))[: len(block)]
-        last = np.asarray(law.space.project(solution.ys[1]))
+        (frames, last), ends = _saved(law, solution)
+        frames = frames[: len(block)]
         if over:
-            stop = float(solution.ts[1][0])
+            stop = float(ends[0])
             keep = int(np.sum(block < stop))
             yield np.append(block[:keep], stop), np.concatenate([frames[:keep], last])
             return
@@ -210,7 +210,7 @@ def interpolant(
     t: float,
     tolerances: tuple[float, float],
     max_steps: int = 65_536,
-) -> Callable[[np.ndarray], np.ndarray]:
+) -> Callable[[np.ndarray], Array]:
     """The whole trajectory on [0, t] as a function of time (dense output)."""
     limits = jnp.asarray(tolerances, x.dtype)
     end = jnp.asarray([t], x.dtype)
@@ -219,6 +219,16 @@ def interpolant(
     )
     _check(solution, solver, np.array([t]), False, (law, jnp.zeros((), x.dtype), x, w))
     return lambda times: law.space.project(jax.vmap(solution.evaluate)(times))
+
+
+def _saved(
+    law: Dynamics, solution: diffrax.Solution
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """(tokens at the times asked for, tokens where it ended) and the time of the end."""
+    if solution.ys is None or solution.ts is None:
+        raise ValueError("a solution that was asked to save nothing")
+    frames, last = (np.asarray(law.space.project(x)) for x in solution.ys)
+    return (frames, last), np.asarray(solution.ts[1])
 
 
 def _method(solver: Adaptive) -> Adaptive:

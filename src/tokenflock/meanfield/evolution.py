@@ -32,7 +32,7 @@ def evolve(
     start: Density,
     t: float = 10.0,
     *,
-    times: Sequence[float] | None = None,
+    times: Sequence[float] | np.ndarray | None = None,
     frames: int = 101,
     d: int = 2,
     points: int | None = None,

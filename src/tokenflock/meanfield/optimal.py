@@ -16,6 +16,9 @@ from tokenflock.meanfield.mirror_descent import descend
 from tokenflock.meanfield.potential import Goal, Numbers, on_sphere, potential, symmetric
 from tokenflock.meanfield.quasi_newton import optimise
 
+# names of axes, their coordinates, points (m, d), weights (m,)
+Nodes = tuple[tuple[str, ...], dict[str, Numbers], Numbers, Numbers]
+
 
 def optimal_tokens(
     D: Numbers,
@@ -165,7 +168,8 @@ def _attrs(verb: str, options: dict) -> dict[str, str]:
     return {"title": f"tokenflock: {verb}", "recipe": recipes.dumps(recipe)}
 
 
-def _circle(points: int):
+def _circle(points: int) -> Nodes:
+    """Equidistant angles: (names of axes, their coordinates, points, weights)."""
     theta = 2 * np.pi * np.arange(points) / points
     return (
         ("theta",),
@@ -175,7 +179,7 @@ def _circle(points: int):
     )
 
 
-def _sphere(points: int):
+def _sphere(points: int) -> Nodes:
     """Gauss nodes in the height, twice as many equidistant longitudes: exact for polynomials of
     degree below 2 points.
     """

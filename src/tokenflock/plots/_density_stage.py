@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from tokenflock.plots._spread import Spread, colour_norm
-from tokenflock.plots._stage import blank, layout
+from tokenflock.plots._stage import Camera, blank, layout
 from tokenflock.plots._story import literal
 from tokenflock.plots._time_axis import time_axis
 from tokenflock.plots.density_maps import density_bar, draw_map
@@ -29,56 +29,61 @@ class DensityStage:
 
     def __init__(
         self,
-        tale: Spread,
+        run: Spread,
         theme: Theme,
         size: tuple[int, int],
         frames: np.ndarray,
         *,
-        azimuth: float | None,
-        elevation: float | None,
-        spin: float,
+        camera: Camera,
         log_time: bool,
     ) -> None:
-        self.tale, self.theme, self.size, self.frames, self.spin = tale, theme, size, frames, spin
+        self.run, self.theme, self.size, self.frames, self.spin = (
+            run,
+            theme,
+            size,
+            frames,
+            camera.spin,
+        )
         self.figure, self.canvas = blank(size)
         measure, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
         for ax in (above, below):
             left, bottom, width, height = ax.get_position().bounds
             ax.set_position((left, bottom, 0.83 * width, height))  # room for the colour bar
-        self.view = self._viewed(measure, azimuth, elevation)
+        self.view = self._viewed(measure, camera)
         self._curves(above, below, log_time)
         self._head(theme)
         self._markers(above, below)
 
-    def _viewed(
-        self, ax: Axes, azimuth: float | None, elevation: float | None
-    ) -> RadialView | BallView:
-        if self.tale.kind == "theta":
-            return RadialView(ax, self.tale, self.theme)
-        camera = {
-            "azimuth": 30.0 if azimuth is None else azimuth,
-            "elevation": 25.0 if elevation is None else elevation,
-        }
-        return BallView(ax, self.tale, self.theme, norm=colour_norm(self.tale), **camera)
+    def _viewed(self, ax: Axes, camera: Camera) -> RadialView | BallView:
+        if self.run.kind == "theta":
+            return RadialView(ax, self.run, self.theme)
+        return BallView(
+            ax,
+            self.run,
+            self.theme,
+            norm=colour_norm(self.run),
+            azimuth=30.0 if camera.azimuth is None else camera.azimuth,
+            elevation=25.0 if camera.elevation is None else camera.elevation,
+        )
 
     def _curves(self, above: Axes, below: Axes, log_time: bool) -> None:
         climb = self._climb()
         self.values = climb.values
-        above.plot(self.tale.times, self.values, color=self.theme.palette[0])
+        above.plot(self.run.times, self.values, color=self.theme.palette[0])
         above.set_ylabel(literal(climb.attrs.get("long_name", climb.name)))
-        time_axis(above, self.tale, log_time, label=False)
+        time_axis(above, self.run, log_time, label=False)
         above.tick_params(labelbottom=False)
-        density_bar(below, draw_map(below, self.tale, self.theme, log_time=log_time))
-        time_axis(below, self.tale, log_time)
+        density_bar(below, draw_map(below, self.run, self.theme, log_time=log_time))
+        time_axis(below, self.run, log_time)
 
     def _markers(self, above: Axes, below: Axes) -> None:
         """A line through both panels and a dot on the curve.
 
         Then all that stands still is drawn, once.
         """
-        mark = self.theme.palette[1]
+        self.above, mark = above, self.theme.palette[1]
         self.cursors = [
-            ax.axvline(self.tale.times[0], color=mark, lw=1.1, zorder=3) for ax in (above, below)
+            ax.axvline(self.run.times[0], color=mark, lw=1.1, zorder=3) for ax in (above, below)
         ]
         (self.dot,) = above.plot(
             [], [], "o", ms=5, color=mark, mec=self.theme.paper, mew=0.7, zorder=4, clip_on=False
@@ -90,11 +95,11 @@ class DensityStage:
         self.empty = self.canvas.copy_from_bbox(self.figure.bbox)
 
     def _climb(self) -> xr.DataArray:
-        return self.tale.result[next(name for name in _CLIMBS if name in self.tale.result)]
+        return self.run.result[next(name for name in _CLIMBS if name in self.run.result)]
 
     def _head(self, theme: Theme) -> None:
         remark = getattr(self.view, "remark", "")
-        title = f"{self.tale.heading}, $d$ = {self.tale.d}" + (f"\n{remark}" if remark else "")
+        title = f"{self.run.heading}, $d$ = {self.run.d}" + (f"\n{remark}" if remark else "")
         self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
         self.clock = self.figure.text(
             0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink
@@ -105,13 +110,12 @@ class DensityStage:
         frame = int(self.frames[number])
         self.canvas.restore_region(self.empty)
         self.view.show(frame, self.spin * number / max(1, len(self.frames) - 1))
-        place = max(
-            float(self.tale.times[frame]), self.cursors[0].axes.get_xlim()[0]
-        )  # a logarithmic axis has no zero
+        # a logarithmic axis has no zero
+        place = max(float(self.run.times[frame]), self.above.get_xlim()[0])
         for cursor in self.cursors:
             cursor.set_xdata([place, place])
         self.dot.set_data([place], [self.values[frame]])
-        self.clock.set_text(self.tale.moment(frame, self.tale.decimals))
+        self.clock.set_text(self.run.moment(frame, self.run.decimals))
         for artist in self.moving:
             self.figure.draw_artist(artist)
         return np.array(self.canvas.buffer_rgba())

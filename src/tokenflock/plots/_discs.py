@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba_array
 
 from tokenflock.observables.cluster_labels import ClusterLabels
 from tokenflock.plots._story import Story
-from tokenflock.plots.styles import Theme
+from tokenflock.plots.styles import Theme, root_of
 
 COINCIDE = 1e-4  # tokens whose cosine is within this of one look like one
 _LOOKED_AT = 64  # frames among which the one that gives the colours is sought
@@ -27,16 +27,14 @@ class Discs(NamedTuple):
 
 
 def discs(
-    tale: Story, frames: np.ndarray, groups: np.ndarray, delta: float = COINCIDE
+    run: Story, frames: np.ndarray, groups: np.ndarray, delta: float = COINCIDE
 ) -> list[Discs]:
     """The discs of each frame.
 
     A chain of tokens that is wider than a disc stays a chain of tokens.
     """
-    labels = tale.measured(ClusterLabels(delta), frames).values[:, tale.kept]
-    return [
-        _joined(tale.x[frame], tale.w, row, groups, delta) for frame, row in zip(frames, labels)
-    ]
+    labels = run.measured(ClusterLabels(delta), frames).values[:, run.kept]
+    return [_joined(run.x[frame], run.w, row, groups, delta) for frame, row in zip(frames, labels)]
 
 
 def _joined(
@@ -69,7 +67,7 @@ def _heaviest(place: np.ndarray, w: np.ndarray, groups: np.ndarray, count: int) 
     return table.argmax(axis=1)
 
 
-def colour_groups(tale: Story, clusters_at: float | None = None) -> np.ndarray:
+def colour_groups(run: Story, clusters_at: float | None = None) -> np.ndarray:
     """The colour of each token, an index: that of its cluster at a time, the heaviest clusters
     first.
 
@@ -77,19 +75,19 @@ def colour_groups(tale: Story, clusters_at: float | None = None) -> np.ndarray:
     the last one; where all tokens are one by then, it is the end of the longest stage with a few
     clusters, so that the picture shows who met whom.
     """
-    if clusters_at is None and tale.words is not None:
-        return _ranked(tale.words, tale.w)
+    if clusters_at is None and run.words is not None:
+        return _ranked(run.words, run.w)
     if clusters_at is not None:
-        frame = np.array([tale.frame(clusters_at)])
-        return _ranked(tale.measured(ClusterLabels(tale.delta), frame).values[0, tale.kept], tale.w)
-    frames = np.unique(np.linspace(0, tale.frames - 1, _LOOKED_AT).round().astype(int))
-    labels = tale.measured(ClusterLabels(tale.delta), frames).values[:, tale.kept]
+        frame = np.array([run.frame(clusters_at)])
+        return _ranked(run.measured(ClusterLabels(run.delta), frame).values[0, run.kept], run.w)
+    frames = np.unique(np.linspace(0, run.frames - 1, _LOOKED_AT).round().astype(int))
+    labels = run.measured(ClusterLabels(run.delta), frames).values[:, run.kept]
     counts = np.array([len(np.unique(row)) for row in labels])
     telling = counts[(counts >= 2) & (counts <= _COLOURS)]
     if counts[-1] > 1 or len(telling) == 0:
-        return _ranked(labels[-1], tale.w)
+        return _ranked(labels[-1], run.w)
     levels, stays = np.unique(telling, return_counts=True)
-    return _ranked(labels[np.flatnonzero(counts == levels[stays.argmax()])[-1]], tale.w)
+    return _ranked(labels[np.flatnonzero(counts == levels[stays.argmax()])[-1]], run.w)
 
 
 def _ranked(labels: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -115,7 +113,7 @@ def areas(ax: Axes, w: np.ndarray, n: int) -> np.ndarray:
     """Areas of discs in points^2: a floor, so that every token is seen, plus a share that grows
     with weight.
     """
-    extent = min(ax.get_position().bounds[2:] * ax.get_figure(root=True).get_size_inches()) * 72
+    extent = min(ax.get_position().bounds[2:] * root_of(ax).get_size_inches()) * 72
     extent = _USUAL * (extent / _USUAL) ** 0.6  # small pictures have relatively large discs
     least = 0.022 * extent * min(1.0, (100 / n) ** 0.25)
     return least**2 + w * (0.085 * extent) ** 2

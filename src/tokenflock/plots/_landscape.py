@@ -13,9 +13,9 @@ from tokenflock.plots._story import Story
 LABEL = r"potential $\beta^{-1}\log\,\sum_j w_j\,e^{\beta\langle q,\,x_j\rangle}$"
 
 
-def steepness(tale: Story) -> float:
+def steepness(run: Story) -> float:
     """The beta of the landscape, or an error where the dynamics has no such potential."""
-    law = None if tale.law is None else tale.law.core
+    law = None if run.law is None else run.law.core
     pair = None if law is None else law.interaction
     if not isinstance(law, MeanField) or pair is None or pair.D is not None:
         name = "this result" if law is None else type(law).__name__
@@ -26,12 +26,12 @@ def steepness(tale: Story) -> float:
     return float(pair.beta)
 
 
-def lowest(tale: Story, beta: float, axes: np.ndarray) -> float:
+def lowest(run: Story, beta: float, axes: np.ndarray) -> float:
     """The least potential of a run within the space of some axes (rows): the floor of pictures."""
     q = np.random.default_rng(0).normal(size=(400, len(axes)))
     q /= np.linalg.norm(q, axis=1, keepdims=True)
-    frames = np.unique(np.linspace(0, tale.frames - 1, 16).round().astype(int))
-    return min(float(potential(q, tale.x[frame] @ axes.T, tale.w, beta).min()) for frame in frames)
+    frames = np.unique(np.linspace(0, run.frames - 1, 16).round().astype(int))
+    return min(float(potential(q, run.x[frame] @ axes.T, run.w, beta).min()) for frame in frames)
 
 
 def potential(q: np.ndarray, x: np.ndarray, w: np.ndarray, beta: float) -> np.ndarray:

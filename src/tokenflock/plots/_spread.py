@@ -132,14 +132,14 @@ class Spread:
         )
 
 
-def colour_norm(tale: Spread, log: bool | None = None) -> Normalize:
+def colour_norm(run: Spread, log: bool | None = None) -> Normalize:
     """Colours of a density over time: logarithmic unless said otherwise where its peak is steep,
     over two decades.
     """
-    peak = float(tale.density.max())
+    peak = float(run.density.max())
     steep = (
-        peak * float(tale.result["weight"].sum()) > _STEEP
-        if log is None and "weight" in tale.result
+        peak * float(run.result["weight"].sum()) > _STEEP
+        if log is None and "weight" in run.result
         else bool(log)
     )
     return LogNorm(peak / 10**_DECADES, peak, clip=True) if steep else Normalize(0, peak, clip=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -20,61 +22,75 @@ from tokenflock.plots.timelines import draw_counts, draw_height
 INCHES = 4.5  # the shorter side of a film, so that letters keep their share of the picture
 
 
+@dataclass(frozen=True)
+class Camera:
+    """Where a sphere is seen from, in degrees, and by how many the camera turns during the film."""
+
+    azimuth: float | None
+    elevation: float | None
+    spin: float
+
+
 class Stage:
     """Tokens, a strip with energy and number of clusters, and a marker that moves along it."""
 
     def __init__(
         self,
-        tale: Story,
+        run: Story,
         theme: Theme,
         kind: str,
         size: tuple[int, int],
         frames: np.ndarray,
         *,
+        camera: Camera,
         tail: int,
         landscape: bool,
-        azimuth: float | None,
-        elevation: float | None,
-        spin: float,
         clusters_at: float | None,
         log_time: bool,
     ) -> None:
-        self.tale, self.theme, self.size, self.frames, self.spin = tale, theme, size, frames, spin
+        self.run, self.theme, self.size, self.frames, self.spin = (
+            run,
+            theme,
+            size,
+            frames,
+            camera.spin,
+        )
         self.figure, self.canvas = blank(size)
         tokens, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
-        groups = colour_groups(tale, clusters_at)
+        groups = colour_groups(run, clusters_at)
         if kind == "circle":
-            self.view = CircleView(tokens, tale, theme, groups, tail=tail, landscape=landscape)
+            self.view = CircleView(tokens, run, theme, groups, tail=tail, landscape=landscape)
         elif kind == "plane":
-            self.view = PlaneView(tokens, tale, theme, groups, tail=tail)
+            self.view = PlaneView(tokens, run, theme, groups, tail=tail)
         else:
             self.view = SphereView(
                 tokens,
-                tale,
+                run,
                 theme,
                 groups,
                 tail=tail,
                 landscape=landscape,
-                azimuth=azimuth,
-                elevation=elevation,
+                azimuth=camera.azimuth,
+                elevation=camera.elevation,
             )
         shown = np.unique(frames)
-        self.discs = dict(zip(shown.tolist(), discs(tale, shown, groups)))
-        draw_height(above, tale, theme)
-        draw_counts(below, tale, theme, tale.delta)
-        time_axis(above, tale, log_time, label=False)
-        time_axis(below, tale, log_time)
+        self.discs = dict(zip(shown.tolist(), discs(run, shown, groups)))
+        draw_height(above, run, theme)
+        draw_counts(below, run, theme, run.delta)
+        time_axis(above, run, log_time, label=False)
+        time_axis(below, run, log_time)
         above.tick_params(labelbottom=False)
         self._head(theme)
+        self.panels = above, below
         self._markers(above, below, theme)
         self._backdrop()
 
     def _head(self, theme: Theme) -> None:
         straight = (
-            "straight lines between layers" if self.tale.of_model and self.tale.decimals else ""
+            "straight lines between layers" if self.run.of_model and self.run.decimals else ""
         )
         note = ", ".join(filter(None, [getattr(self.view, "note", ""), straight]))
-        title = f"{self.tale.heading}, $n$ = {self.tale.n}, $d$ = {self.tale.d}" + (
+        title = f"{self.run.heading}, $n$ = {self.run.n}, $d$ = {self.run.d}" + (
             f"\n{note}" if note else ""
         )
         self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
@@ -85,11 +101,11 @@ class Stage:
     def _markers(self, above: Axes, below: Axes, theme: Theme) -> None:
         """A line through both panels and a dot on each curve."""
         self.curves = (
-            self.tale.height().values,
-            self.tale.measured(ClusterCount(self.tale.delta)).values,
+            self.run.height().values,
+            self.run.measured(ClusterCount(self.run.delta)).values,
         )
         self.cursors = [
-            ax.axvline(self.tale.times[0], color=theme.palette[1], lw=1.1, zorder=3)
+            ax.axvline(self.run.times[0], color=theme.palette[1], lw=1.1, zorder=3)
             for ax in (above, below)
         ]
         self.dots = [
@@ -117,16 +133,15 @@ class Stage:
     def picture(self, number: int) -> np.ndarray:
         """One picture, (height, width, 4) bytes."""
         frame = int(self.frames[number])
-        time = float(self.tale.times[frame])
+        time = float(self.run.times[frame])
         self.canvas.restore_region(self.empty)
         self.view.show(frame, self.discs[frame], self.spin * number / max(1, len(self.frames) - 1))
-        for cursor, dot, curve in zip(self.cursors, self.dots, self.curves):
-            place = max(
-                time, cursor.axes.get_xlim()[0]
-            )  # a logarithmic axis has no zero: it waits at the border
+        for ax, cursor, dot, curve in zip(self.panels, self.cursors, self.dots, self.curves):
+            # a logarithmic axis has no zero: it waits at the border
+            place = max(time, ax.get_xlim()[0])
             cursor.set_xdata([place, place])
             dot.set_data([place], [curve[frame]])
-        self.clock.set_text(self.tale.moment(frame, decimals=self.tale.decimals))
+        self.clock.set_text(self.run.moment(frame, decimals=self.run.decimals))
         for artist in self.moving:
             self.figure.draw_artist(artist)
         return np.array(self.canvas.buffer_rgba())

@@ -153,7 +153,7 @@ def _facts(result: xr.Dataset) -> dict[str, str]:
         known[_last(name)] = (
             result[name].item() if name in result.coords and result[name].ndim == 0 else None
         )
-    told = {
+    numbers = {
         name: f"{symbol(name)} = {value:.6g}"
         for name, value in known.items()
         if isinstance(value, (int, float))
@@ -163,7 +163,7 @@ def _facts(result: xr.Dataset) -> dict[str, str]:
         if isinstance(recipe.get("repeats"), int)
         else {}
     )
-    return ({"dynamics": words} if words else {}) | told | repeats
+    return ({"dynamics": words} if words else {}) | numbers | repeats
 
 
 def _shape(recipe: dict) -> tuple[int | None, int | None]:

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from tokenflock.errors import require
-from tokenflock.plots._story import Story
-from tokenflock.plots._sweep import Sweep
 
 
-def time_axis(ax: Axes, tale: Story | Sweep, log_time: bool = False, label: bool = True) -> None:
+class Timed(Protocol):
+    """What has an axis of frames: tokens, a density, an ensemble."""
+
+    @property
+    def times(self) -> np.ndarray:
+        """The time, or layer, of each frame."""
+        ...
+
+    @property
+    def frames(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def axis(self) -> str:
+        """The name of the axis in the result."""
+        ...
+
+    @property
+    def label(self) -> str:
+        """What a plot writes on it."""
+        ...
+
+
+def time_axis(ax: Axes, run: Timed, log_time: bool = False, label: bool = True) -> None:
     """Limits, scale and label of the axis of frames.
 
     A logarithmic one starts at the first positive time.
     """
-    times = tale.times.astype(float)
+    times = run.times.astype(float)
     if log_time:
         positive = times[times > 0]
         require(
@@ -31,10 +55,10 @@ def time_axis(ax: Axes, tale: Story | Sweep, log_time: bool = False, label: bool
         ax.set_xlim(times[0], times[-1])
     else:
         ax.set_xticks(times)
-    if not log_time and tale.axis != "time" and tale.frames > 1:
+    if not log_time and run.axis != "time" and run.frames > 1:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if label:
-        ax.set_xlabel(tale.label)
+        ax.set_xlabel(run.label)
 
 
 def edges(times: np.ndarray, log: bool = False) -> np.ndarray:

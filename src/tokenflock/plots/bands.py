@@ -46,7 +46,7 @@ def curves(
                 ax,
                 swept,
                 row,
-                mapped.to_rgba(value),
+                tuple(mapped.to_rgba(value)),
                 f"{symbol(swept.parameter)} = {value:.4g}",
                 presence,
             )
@@ -68,7 +68,7 @@ def curves(
 
 
 def band(
-    ax: Axes, values: xr.DataArray, along: str, colour, label: str = "_", line: str = "-"
+    ax: Axes, values: xr.DataArray, along: str, colour: str, label: str = "_", line: str = "-"
 ) -> None:
     """The mean of values over all axes but one as a line, their range as a band.
 

@@ -31,7 +31,7 @@ def circle(
     """Tokens on the circle (d = 2) at one time.
 
     Tokens that coincide are one disc, whose area grows with its weight. Tails lead inwards into the
-    past. With `landscape`, the potential of the tokens is drawn around the circle: they climb it.
+    past. With `landscape`, the potential of the tokens is tokens around the circle: they climb it.
 
     Args:
       result: a run, or a model, with d = 2.
@@ -42,14 +42,14 @@ def circle(
       delta: tokens whose cosine is at least 1 - delta are one disc.
       clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
     """
-    tale = story(result)
+    run = story(result)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(3.4, 3.6).add_subplot()
-        frame = tale.frame(at)
-        groups = colour_groups(tale, clusters_at)
-        view = CircleView(ax, tale, theme, groups, tail=tail, landscape=landscape)
-        view.show(frame, discs(tale, np.array([frame]), groups, delta)[0])
-        ax.set_title(f"{tale.heading}\n{tale.moment(frame)}")
+        frame = run.frame(at)
+        groups = colour_groups(run, clusters_at)
+        view = CircleView(ax, run, theme, groups, tail=tail, landscape=landscape)
+        view.show(frame, discs(run, np.array([frame]), groups, delta)[0])
+        ax.set_title(f"{run.heading}\n{run.moment(frame)}")
     return ax
 
 
@@ -59,18 +59,18 @@ class CircleView:
     def __init__(
         self,
         ax: Axes,
-        tale: Story,
+        run: Story,
         theme: Theme,
         groups: np.ndarray,
         *,
         tail: int = 0,
         landscape: bool = False,
     ) -> None:
-        if tale.d != 2:
-            raise UserError(f"circle needs d = 2, got d = {tale.d}; use sphere")
-        self.ax, self.tale, self.theme, self.tail = ax, tale, theme, tail
-        self.beta = steepness(tale) if landscape else None
-        self.floor = min(lowest(tale, self.beta, np.eye(2)), 0.95) if landscape else 0.0
+        if run.d != 2:
+            raise UserError(f"circle needs d = 2, got d = {run.d}; use sphere")
+        self.ax, self.run, self.theme, self.tail = ax, run, theme, tail
+        self.beta = steepness(run) if landscape else None
+        self.floor = 0.0 if self.beta is None else min(lowest(run, self.beta, np.eye(2)), 0.95)
         self.rgba = colours(theme, groups)
         self._furnish()
         self.hill = Polygon(
@@ -98,8 +98,10 @@ class CircleView:
         for text, share in _ANGLES.items():
             out = np.array([np.cos(share * np.pi), np.sin(share * np.pi)])
             radius = 1.2 if self.beta is None else 0.84
+            across, up = radius * out
             ax.text(
-                *(radius * out),
+                across,
+                up,
                 text,
                 ha="center",
                 va="center",
@@ -108,31 +110,30 @@ class CircleView:
             )
             ax.plot(*np.outer(out, [0.985, 1.015]), color=self.theme.soft, lw=0.7, zorder=1.5)
 
-    def show(self, frame: int, drawn: Discs, turn: float = 0.0) -> None:
+    def show(self, frame: int, tokens: Discs, turn: float = 0.0) -> None:
         """Bring the picture to a frame. A circle has no camera to turn."""
-        order = np.argsort(-drawn.w, kind="stable")
-        self.discs.set_offsets(drawn.x[order])
-        self.discs.set_sizes(areas(self.ax, drawn.w[order], self.tale.n))
-        self.discs.set_facecolor(colours(self.theme, drawn.group[order]))
+        order = np.argsort(-tokens.w, kind="stable")
+        self.discs.set_offsets(tokens.x[order])
+        self.discs.set_sizes(areas(self.ax, tokens.w[order], self.run.n))
+        self.discs.set(facecolor=colours(self.theme, tokens.group[order]))
         if self.tail:
             self._show_tails(frame)
         if self.beta is not None:
-            self._show_landscape(frame)
+            self._show_landscape(frame, self.beta)
 
     def _show_tails(self, frame: int) -> None:
-        past = self.tale.x[max(0, frame - self.tail) : frame + 1]  # oldest first
+        past = self.run.x[max(0, frame - self.tail) : frame + 1]  # oldest first
         age = np.arange(len(past) - 1, -1, -1) / self.tail
         points = past * (1 - (1 - _INNERMOST) * age)[:, None, None]
         segments = np.stack([points[:-1], points[1:]], axis=2).reshape(-1, 2, 2)
         rgba = np.tile(self.rgba, (len(past) - 1, 1))
-        rgba[:, 3] = np.repeat(0.75 * (1 - age[:-1]), self.tale.n)
-        self.tails.set_segments(segments)
-        self.tails.set_color(rgba)
+        rgba[:, 3] = np.repeat(0.75 * (1 - age[:-1]), self.run.n)
+        self.tails.set(segments=segments, color=rgba)
 
-    def _show_landscape(self, frame: int) -> None:
+    def _show_landscape(self, frame: int, beta: float) -> None:
         angle = np.linspace(0, 2 * np.pi, 361)
         q = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        height = potential(q, self.tale.x[frame], self.tale.w, self.beta)
+        height = potential(q, self.run.x[frame], self.run.w, beta)
         share = np.maximum(height - self.floor, 0) / (1 - self.floor)
         outer = q * (1.05 + 0.5 * share)[:, None]
         self.hill.set_xy(np.concatenate([outer, 1.05 * q[::-1]]))

@@ -37,21 +37,21 @@ def cloud(
       bins: of the whole range of angles.
       title: say what ran.
     """
-    tale = story(result)
+    run = story(result)
     require(bins >= 1, "bins", "1 or more", bins)
-    kind, frame = "theta" if tale.d == 2 else "latitude", tale.frame(at)
+    kind, frame = "theta" if run.d == 2 else "latitude", run.frame(at)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 2.9).add_subplot()
         top = 2 if kind == "theta" else 1
         counts, borders = np.histogram(
-            _angles(tale, frame), bins=bins, range=(0, top * np.pi), weights=tale.w / tale.w.sum()
+            _angles(run, frame), bins=bins, range=(0, top * np.pi), weights=run.w / run.w.sum()
         )
         heights = counts / np.diff(borders)
         ax.stairs(heights, borders, fill=True, color=theme.palette[0], alpha=0.35, lw=0)
-        ax.stairs(heights, borders, color=theme.palette[0], lw=0.8, label=f"{tale.n} tokens")
+        ax.stairs(heights, borders, color=theme.palette[0], lw=0.8, label=f"{run.n} tokens")
         highest = heights.max()
         if against is not None:
-            angle, density = _line(tale, against, kind, float(tale.times[frame]))
+            angle, density = _line(run, against, kind, float(run.times[frame]))
             ax.plot(angle, density, color=theme.palette[2], lw=1.5, label="mean field")
             highest = max(highest, density.max())
         ticks = {share: text for share, text in ANGLES.items() if share <= top}
@@ -64,25 +64,23 @@ def cloud(
         ax.set_xticks(np.pi * np.array(list(ticks)), list(ticks.values()))
         ax.legend(loc="best")
         if title:
-            ax.set_title(f"{tale.heading}\n{tale.moment(frame)}")
+            ax.set_title(f"{run.heading}\n{run.moment(frame)}")
     return ax
 
 
-def _angles(tale: Story, frame: int) -> np.ndarray:
-    x = tale.x[frame]
+def _angles(run: Story, frame: int) -> np.ndarray:
+    x = run.x[frame]
     return (
         np.mod(np.arctan2(x[:, 1], x[:, 0]), 2 * np.pi)
-        if tale.d == 2
+        if run.d == 2
         else np.arccos(np.clip(x[:, -1], -1, 1))
     )
 
 
-def _line(
-    tale: Story, against: xr.Dataset, kind: str, time: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _line(run: Story, against: xr.Dataset, kind: str, time: float) -> tuple[np.ndarray, np.ndarray]:
     """The angle, and the density of the angle, of the measure."""
-    measure = spread(against, **{kind: f"the tokens are in d = {tale.d}"})
-    require(measure.d == tale.d, "against", f"a measure in d = {tale.d}", f"d = {measure.d}")
+    measure = spread(against, **{kind: f"the tokens are in d = {run.d}"})
+    require(measure.d == run.d, "against", f"a measure in d = {run.d}", f"d = {measure.d}")
     if measure.timed:
         low, high = measure.times[[0, -1]]
         slack = 1e-9 * max(1.0, abs(high))

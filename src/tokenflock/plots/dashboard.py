@@ -29,38 +29,38 @@ def overview(
       log_time: logarithmic time.
       clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
     """
-    tale = story(result)
-    if tale.d < 2:
-        raise UserError(f"overview needs d >= 2, got d = {tale.d}; use timeline")
+    run = story(result)
+    if run.d < 2:
+        raise UserError(f"overview needs d >= 2, got d = {run.d}; use timeline")
     with look() as theme:
         figure = canvas(7.2, 5.3)
-        above, below = figure.subfigures(2, 1, height_ratios=[1, 1.5])
+        above, below = np.asarray(figure.subfigures(2, 1, height_ratios=[1, 1.5]), object)
         left, right = below.subfigures(1, 2, width_ratios=[1.15, 1])
-        frames = chapters(tale, _PICTURES)
-        note = _tokens(above, tale, theme, frames, clusters_at)
+        frames = chapters(run, _PICTURES)
+        note = _tokens(above, run, theme, frames, clusters_at)
         timeline(result, figure=left, log_time=log_time, title=False)
         ax = right.subplots()
-        histogram(result, ax=ax, at=[float(tale.times[frame]) for frame in frames], title=False)
-        convention = f" ({tale.convention})" if tale.convention else ""
+        histogram(result, ax=ax, at=[float(run.times[frame]) for frame in frames], title=False)
+        convention = f" ({run.convention})" if run.convention else ""
         figure.suptitle(
-            f"{tale.heading}, $n$ = {tale.n}, $d$ = {tale.d}{convention}{note}", x=0.012, ha="left"
+            f"{run.heading}, $n$ = {run.n}, $d$ = {run.d}{convention}{note}", x=0.012, ha="left"
         )
     return figure
 
 
 def _tokens(
-    home: SubFigure, tale: Story, theme: Theme, frames: np.ndarray, clusters_at: float | None
+    home: SubFigure, run: Story, theme: Theme, frames: np.ndarray, clusters_at: float | None
 ) -> str:
     """Tokens at each frame in a row. Returns what the title must say about the projection."""
-    groups = colour_groups(tale, clusters_at)
-    make = CircleView if tale.d == 2 else SphereView
-    tail = 0 if tale.d == 2 else max(1, tale.frames // 40)
+    groups = colour_groups(run, clusters_at)
+    make = CircleView if run.d == 2 else SphereView
+    tail = 0 if run.d == 2 else max(1, run.frames // 40)
     note = ""
-    for ax, frame, drawn in zip(
-        np.atleast_1d(home.subplots(1, len(frames))), frames, discs(tale, frames, groups)
+    for ax, frame, tokens in zip(
+        np.atleast_1d(home.subplots(1, len(frames))), frames, discs(run, frames, groups)
     ):
-        view = make(ax, tale, theme, groups, tail=tail)
-        view.show(int(frame), drawn)
-        ax.set_title(tale.moment(int(frame), convention=False), loc="center")
+        view = make(ax, run, theme, groups, tail=tail)
+        view.show(int(frame), tokens)
+        ax.set_title(run.moment(int(frame), convention=False), loc="center")
         note = getattr(view, "note", "")
     return f", {note}" if note else ""

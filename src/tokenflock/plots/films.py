@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import IO, TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 import xarray as xr
@@ -15,8 +15,8 @@ from matplotlib.colors import to_rgba_array
 from tokenflock.errors import UserError, require
 from tokenflock.files import whole, writable
 from tokenflock.plots._density_stage import DensityStage
-from tokenflock.plots._spread import is_spread
-from tokenflock.plots._stage import Stage
+from tokenflock.plots._spread import Spread, is_spread
+from tokenflock.plots._stage import Camera, Stage
 from tokenflock.plots._story import story
 from tokenflock.plots._time_axis import geometric
 from tokenflock.plots.density_maps import timed
@@ -76,25 +76,37 @@ def film(
     """
     path = Path(path)
     width, height = _checked(path, fps, seconds, size, tail)
-    tale = timed(result) if is_spread(result) else story(_moving(result, between, fps))
-    kind = _kind(view, tale.d)
-    count = tale.frames if seconds is None else max(1, round(seconds * fps))
-    frames = np.linspace(0, tale.frames - 1, count).round().astype(int)
+    run = timed(result) if is_spread(result) else story(_moving(result, between, fps))
+    kind = _kind(view, run.d)
+    count = run.frames if seconds is None else max(1, round(seconds * fps))
+    frames = np.linspace(0, run.frames - 1, count).round().astype(int)
     with style(theme) as colours:
-        shared = {"azimuth": azimuth, "elevation": elevation, "spin": spin}
-        shared["log_time"] = geometric(tale.times) if log_time is None else log_time
-        if is_spread(result):
-            fits = kind != "plane" and (kind == "circle") == (tale.d == 2)
+        camera = Camera(azimuth, elevation, spin)
+        log_time = geometric(run.times) if log_time is None else log_time
+        if isinstance(run, Spread):
+            fits = kind != "plane" and (kind == "circle") == (run.d == 2)
             require(
                 fits,
                 "view",
                 "'auto' for a measure: a circle for d = 2, else a sphere",
-                f"{view!r} for d = {tale.d}",
+                f"{view!r} for d = {run.d}",
             )
-            stage = DensityStage(tale, colours, (width, height), frames, **shared)
+            stage = DensityStage(
+                run, colours, (width, height), frames, camera=camera, log_time=log_time
+            )
         else:
-            options = {"tail": tail, "landscape": landscape, "clusters_at": clusters_at}
-            stage = Stage(tale, colours, kind, (width, height), frames, **options, **shared)
+            stage = Stage(
+                run,
+                colours,
+                kind,
+                (width, height),
+                frames,
+                camera=camera,
+                tail=tail,
+                landscape=landscape,
+                clusters_at=clusters_at,
+                log_time=log_time,
+            )
         _write(path, stage, fps, progress or (lambda share: None))
     return path
 
@@ -186,7 +198,7 @@ def _pictures(
     stage: Stage | DensityStage, progress: Callable[[float], None]
 ) -> Iterator[np.ndarray]:
     """The pictures of a film; one that would be the same as the one before is not drawn again."""
-    turning, shown, picture = stage.spin != 0, None, None
+    turning, shown, picture = stage.spin != 0, -1, np.empty(0)
     for number, frame in enumerate(stage.frames):
         if turning or frame != shown:
             shown, picture = frame, stage.picture(number)
@@ -234,10 +246,11 @@ def _write_mp4(
         coder = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
         )
+        pipe = cast(IO[bytes], coder.stdin)
         try:
             for picture in _pictures(stage, progress):
-                coder.stdin.write(picture)
-            coder.stdin.close()
+                pipe.write(picture.tobytes())
+            pipe.close()
             failed = coder.wait() != 0
         except BrokenPipeError:
             failed = True
@@ -283,7 +296,7 @@ def _palette(stage: Stage | DensityStage) -> Image.Image:
         stage.picture(number)[..., :3]
         for number in (0, len(stage.frames) // 2, len(stage.frames) - 1)
     ]
-    found = Image.fromarray(np.concatenate(samples)).quantize(72, dither=Image.Dither.NONE)
+    frequent = Image.fromarray(np.concatenate(samples)).quantize(72, dither=Image.Dither.NONE)
     sure = to_rgba_array(
         [stage.theme.paper, stage.theme.ink, *stage.theme.palette, stage.theme.neutral]
     )[:, :3]
@@ -295,7 +308,9 @@ def _palette(stage: Stage | DensityStage) -> Image.Image:
         ]
     )
     sure = np.round(255 * sure).astype(int)
-    colours = np.concatenate([np.array(found.getpalette()[: 3 * 72]).reshape(-1, 3), sure])
+    colours = np.concatenate(
+        [np.array((frequent.getpalette() or [])[: 3 * 72]).reshape(-1, 3), sure]
+    )
     colours[np.abs(colours - sure[0]).max(axis=1) <= 6] = sure[
         0
     ]  # near misses of the paper would tint it

@@ -40,13 +40,13 @@ def histogram(
       bins: of [-1, 1].
       title: say what ran.
     """
-    tale = story(result)
+    run = story(result)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.2, 3.4).add_subplot()
-        frames = chapters(tale, 5) if at is None else np.unique([tale.frame(value) for value in at])
-        shares = tale.measured(Histogram(bins), frames).values
+        frames = chapters(run, 5) if at is None else np.unique([run.frame(value) for value in at])
+        shares = run.measured(Histogram(bins), frames).values
         for row, (frame, share) in enumerate(zip(frames, shares)):
-            _ridge(ax, len(frames) - 1 - row, tale.moment(frame, convention=False), share, theme)
+            _ridge(ax, len(frames) - 1 - row, run.moment(frame, convention=False), share, theme)
         ax.set(
             xlim=(-1, 1),
             ylim=(-0.08, len(frames) + 0.05),
@@ -56,8 +56,8 @@ def histogram(
         )
         ax.spines["left"].set_visible(False)
         if title:
-            ax.set_title(tale.heading + (f" ({tale.convention})" if tale.convention else ""))
-        _note_single(ax, tale, theme)
+            ax.set_title(run.heading + (f" ({run.convention})" if run.convention else ""))
+        _note_single(ax, run, theme)
     return ax
 
 
@@ -79,14 +79,14 @@ def histogram_over_time(
       log_time: logarithmic time.
       title: say what ran.
     """
-    tale = story(result)
+    run = story(result)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.2).add_subplot()
-        shares = tale.measured(Histogram(bins)).values
+        shares = run.measured(Histogram(bins)).values
         norm = LogNorm(_FAINTEST, 1)
         masked = np.ma.masked_less(shares.T, _FAINTEST)
         mesh = ax.pcolormesh(
-            edges(tale.times, log_time),
+            edges(run.times, log_time),
             np.linspace(-1, 1, bins + 1),
             masked,
             norm=norm,
@@ -95,10 +95,10 @@ def histogram_over_time(
         mesh.set_rasterized(True)
         colour_bar(ax, mesh, "share of pairs")
         ax.set(ylabel=_COSINE, ylim=(-1, 1), yticks=[-1, -0.5, 0, 0.5, 1])
-        time_axis(ax, tale, log_time)
+        time_axis(ax, run, log_time)
         if title:
-            ax.set_title(tale.heading)
-        _note_single(ax, tale, theme)
+            ax.set_title(run.heading)
+        _note_single(ax, run, theme)
     return ax
 
 
@@ -135,8 +135,8 @@ def _ridge(ax: Axes, base: int, moment: str, share: np.ndarray, theme: Theme) ->
         )
 
 
-def _note_single(ax: Axes, tale: Story, theme: Theme) -> None:
-    if tale.n == 1:
+def _note_single(ax: Axes, run: Story, theme: Theme) -> None:
+    if run.n == 1:
         ax.text(
             0.5,
             0.5,

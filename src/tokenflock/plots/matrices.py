@@ -37,21 +37,20 @@ def attention(
       reorder: whether to reorder tokens; unless given, where the law is blind to their order.
       title: say what ran, and when.
     """
-    tale = story(result)
+    run = story(result)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.0, 3.7).add_subplot()
-        frame = tale.frame(at)
-        matrix = _matrix(tale, frame)
-        blind = tale.law is not None and tale.law.exchangeable
+        frame = run.frame(at)
+        matrix = _matrix(run, frame)
+        blind = run.law is not None and run.law.exchangeable
         changed = blind if reorder is None else reorder
-        order = seriation(tale.x[frame]) if changed else np.arange(tale.n)
-        side = (0.5, tale.n + 0.5)
-        extent = (*side, *side[::-1])
+        order = seriation(run.x[frame]) if changed else np.arange(run.n)
+        low, high = 0.5, run.n + 0.5
         image = ax.imshow(
             matrix[np.ix_(order, order)],
             cmap=theme.sequential,
             vmin=0,
-            extent=extent,
+            extent=(low, high, high, low),
             interpolation="nearest",
             aspect="equal",
         )
@@ -62,7 +61,7 @@ def attention(
             spot.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
         ax.spines[:].set_visible(False)
         if title:
-            ax.set_title(f"{tale.heading}\n{tale.moment(frame)}")
+            ax.set_title(f"{run.heading}\n{run.moment(frame)}")
     return ax
 
 
@@ -77,24 +76,24 @@ def seriation(x: np.ndarray) -> np.ndarray:
         start = angle[
             (np.argmax(gaps) + 1) % n
         ]  # cut the circle where it is emptiest, not amid a cluster
-        turned = np.mod(np.arctan2(x[:, 1], x[:, 0]) - start + 1e-9, 2 * np.pi)
-        return np.argsort(turned, kind="stable")
+        places = np.mod(np.arctan2(x[:, 1], x[:, 0]) - start + 1e-9, 2 * np.pi)
+        return np.argsort(places, kind="stable")
     return leaves_list(linkage(x, "average", optimal_ordering=n <= _MANY))
 
 
-def _matrix(tale: Story, frame: int) -> np.ndarray:
+def _matrix(run: Story, frame: int) -> np.ndarray:
     """The attention matrix between the tokens that count: the result's own, or that of its
     dynamics.
     """
-    if "attention" in tale.result and tale.result["attention"].ndim == 3:
-        values = tale.result["attention"].isel(time=frame).values
-    elif tale.law is None:
+    if "attention" in run.result and run.result["attention"].ndim == 3:
+        values = run.result["attention"].isel(time=frame).values
+    elif run.law is None:
         raise UserError(
             "attention needs a dynamics in the recipe or a variable `attention`, got neither;"
             " measure it first"
         )
     else:
-        values = tale.measured(
-            AttentionMatrix(t=float(tale.times[frame])), np.array([frame])
-        ).values[0]
-    return values[np.ix_(tale.kept, tale.kept)]
+        values = run.measured(AttentionMatrix(t=float(run.times[frame])), np.array([frame])).values[
+            0
+        ]
+    return values[np.ix_(run.kept, run.kept)]

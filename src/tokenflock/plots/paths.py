@@ -34,34 +34,34 @@ def trajectories(
       clusters. Where tokens are words of a model, the seven most frequent words have a colour each.
       title: say what ran.
     """
-    tale = story(result)
+    run = story(result)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.2).add_subplot()
-        values, label = _heights(tale)
-        rgba = colours(theme, colour_groups(tale, clusters_at))
+        values, label = _heights(run)
+        rgba = colours(theme, colour_groups(run, clusters_at))
         segments = np.stack(
-            [np.broadcast_to(tale.times[:, None], values.shape), values], axis=-1
+            [np.broadcast_to(run.times[:, None], values.shape), values], axis=-1
         ).swapaxes(0, 1)
-        width = float(np.clip(9 / np.sqrt(tale.n), 0.35, 1.3))
-        ax.add_collection(LineCollection(segments, colors=rgba, linewidths=width, alpha=0.85))
-        time_axis(ax, tale, log_time)
+        width = float(np.clip(9 / np.sqrt(run.n), 0.35, 1.3))
+        ax.add_collection(LineCollection(list(segments), colors=rgba, linewidths=width, alpha=0.85))
+        time_axis(ax, run, log_time)
         low, high = values.min(), values.max()
         pad = max(0.04 * (high - low), 0.02)
         ax.set(ylim=(low - pad, high + pad), ylabel=label)
         if title:
-            ax.set_title(tale.heading)
+            ax.set_title(run.heading)
     return ax
 
 
-def _heights(tale: Story) -> tuple[np.ndarray, str]:
+def _heights(run: Story) -> tuple[np.ndarray, str]:
     """What is drawn for each token (frames, n), and its label."""
-    if tale.d == 2:
-        return _angles(tale.x) / np.pi, r"angle $\theta\,/\,\pi$"
-    mean = tale.w @ tale.x[-1]
+    if run.d == 2:
+        return _angles(run.x) / np.pi, r"angle $\theta\,/\,\pi$"
+    mean = run.w @ run.x[-1]
     length = np.linalg.norm(mean)
     if length > _NO_MEAN:
-        return tale.x @ (mean / length), "cosine to the final mean direction"
-    return tale.x[..., 0], "first coordinate"
+        return run.x @ (mean / length), "cosine to the final mean direction"
+    return run.x[..., 0], "first coordinate"
 
 
 def _angles(x: np.ndarray) -> np.ndarray:

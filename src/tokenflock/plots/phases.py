@@ -80,7 +80,7 @@ def phase_grid(
     require(len(results) > 0, "results", "at least one ensemble", "none")
     require(columns >= 1, "columns", "1 or more", columns)
     sweeps = [sweep(result, observable) for result in results]
-    kinds = sorted({f"{one.observable} over {one.parameter}" for one in sweeps})
+    kinds = sorted({f"{swept.observable} over {swept.parameter}" for swept in sweeps})
     require(
         len(kinds) == 1,
         "results",
@@ -89,14 +89,13 @@ def phase_grid(
         "draw each with phase_diagram",
     )
     with look() as theme:
-        figure, axes = _panels(len(sweeps), columns)
+        figure, axes, (rows, across) = _panels(len(sweeps), columns)
         scale = _scale(sweeps)
         meshes = [_map(ax, swept, theme, scale, log_time) for ax, swept in zip(axes, sweeps)]
         lines = [_front(ax, swept, theme) if curve else None for ax, swept in zip(axes, sweeps)]
-        rows, across = axes[0].get_subplotspec().get_gridspec().get_geometry()
         slim = {"fraction": 0.1 / across, "aspect": 14 * rows, "pad": 0.04 / across}
         _outline(figure.colorbar(meshes[0], ax=axes, label=sweeps[0].long_name, **slim), theme)
-        _label_borders(axes, sweeps)
+        _label_borders(axes, sweeps, across)
         _tell_apart(figure, axes, sweeps)
         _shared_key(figure, [line for line in lines if line is not None])
     return figure
@@ -133,7 +132,7 @@ def _series_axis(ax: Axes, values: np.ndarray) -> None:
     """A logarithmic axis with plain numbers: the values themselves where they are few."""
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(
-        FixedLocator(values) if len(values) <= _FEW else LogLocator(subs=(1, 2, 5))
+        FixedLocator(values.tolist()) if len(values) <= _FEW else LogLocator(subs=(1, 2, 5))
     )
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
@@ -145,14 +144,16 @@ def _borders(values: np.ndarray) -> np.ndarray:
     if len(middle) == 1:
         return middle[0] + np.array([-0.5, 0.5])
     between = (middle[1:] + middle[:-1]) / 2
-    found = np.concatenate([[2 * middle[0] - between[0]], between, [2 * middle[-1] - between[-1]]])
-    return np.exp(found) if series(values) else found
+    borders = np.concatenate(
+        [[2 * middle[0] - between[0]], between, [2 * middle[-1] - between[-1]]]
+    )
+    return np.exp(borders) if series(values) else borders
 
 
 def _scale(sweeps: Sequence[Sweep]) -> Normalize:
     """The range of colours that all of these share."""
     fixed = _SCALES.get(sweeps[0].observable)
-    values = np.concatenate([one.mean[np.isfinite(one.mean)] for one in sweeps])
+    values = np.concatenate([swept.mean[np.isfinite(swept.mean)] for swept in sweeps])
     low, high = fixed or (values.min(initial=np.inf), values.max(initial=-np.inf))
     return Normalize(low, high if high > low else low + 1)
 
@@ -164,7 +165,7 @@ def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
     """
     if swept.front is None:
         return None
-    (times, values), (low, high) = _curve(swept), ax.get_ylim()
+    (times, values), (low, high) = _curve(swept.times, swept.front), ax.get_ylim()
     inside = (values >= low) & (values <= high)
     if not inside.any():
         return None
@@ -185,16 +186,18 @@ def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
     return line
 
 
-def _curve(swept: Sweep) -> tuple[np.ndarray, np.ndarray]:
+def _curve(times: np.ndarray, front: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
     """(times, values) of the predicted transition, from where it begins at zero: it is steep there,
     between two frames.
     """
-    values, onset = swept.front.values, swept.front.attrs.get("onset")
-    later = np.isfinite(values) & (swept.times > (np.inf if onset is None else onset))
+    values, onset = front.values, front.attrs.get("onset")
+    if onset is None:
+        return times, values
+    later = np.isfinite(values) & (times > onset)
     if not later.any():
-        return swept.times, values
+        return times, values
     k = int(np.argmax(later))
-    return np.insert(swept.times, k, onset), np.insert(values, k, 0.0)
+    return np.insert(times, k, onset), np.insert(values, k, 0.0)
 
 
 def _key(ax: Axes, line: Line2D, theme: Theme) -> None:
@@ -215,25 +218,24 @@ def _outline(bar: Colorbar, theme: Theme) -> None:
     bar.outline.set(visible=True, edgecolor=theme.soft, linewidth=0.6)
 
 
-def _panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
-    """Axes in rows that are about equally full."""
+def _panels(count: int, columns: int) -> tuple[Figure, list[Axes], tuple[int, int]]:
+    """Axes in rows that are about equally full, and how many rows and columns there are."""
     rows = -(-count // columns)
     columns = -(-count // rows)
     figure = canvas(1.0 + 2.0 * columns, 0.85 + 1.85 * rows)
-    figure.get_layout_engine().set(wspace=0.04)
+    figure.set_layout_engine("constrained", wspace=0.04)
     axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in axes[count:]:
         ax.remove()
-    return figure, axes[:count]
+    return figure, axes[:count], (rows, columns)
 
 
-def _label_borders(axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
+def _label_borders(axes: Sequence[Axes], sweeps: Sequence[Sweep], columns: int) -> None:
     """Labels of axes on the border of the grid only, and numbers too where all panels have the
     same.
     """
     same_x = len({ax.get_xlim() for ax in axes}) == 1
     same_y = len({ax.get_ylim() for ax in axes}) == 1
-    columns = axes[0].get_subplotspec().get_gridspec().ncols
     for place, (ax, swept) in enumerate(zip(axes, sweeps)):
         left, below = place % columns == 0, place + columns >= len(axes)
         ax.set_xlabel(swept.label if below else "")
@@ -258,13 +260,13 @@ def _shared_key(figure: Figure, lines: Sequence[Line2D]) -> None:
 
 def _tell_apart(figure: Figure, axes: Sequence[Axes], sweeps: Sequence[Sweep]) -> None:
     """What all panels share is said once, above them; d and what differs on each."""
-    topics = list(dict.fromkeys(topic for one in sweeps for topic in one.facts))
+    topics = list(dict.fromkeys(topic for swept in sweeps for topic in swept.facts))
     apart = [
         topic
         for topic in topics
-        if topic == "d" or len({one.facts.get(topic) for one in sweeps}) > 1
+        if topic == "d" or len({swept.facts.get(topic) for swept in sweeps}) > 1
     ]
-    for ax, one in zip(axes, sweeps):
-        ax.set_title(", ".join(one.facts[topic] for topic in apart if topic in one.facts))
+    for ax, swept in zip(axes, sweeps):
+        ax.set_title(", ".join(swept.facts[topic] for topic in apart if topic in swept.facts))
     same = ", ".join(sweeps[0].facts[topic] for topic in topics if topic not in apart)
     figure.suptitle(same, x=0.012, ha="left")

@@ -36,14 +36,14 @@ def plane(
       tail: how many earlier frames to draw.
       clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
     """
-    tale = story(result)
+    run = story(result)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(3.6, 3.8).add_subplot()
-        frame = tale.frame(at)
-        groups = colour_groups(tale, clusters_at)
-        view = PlaneView(ax, tale, theme, groups, tail=tail)
-        view.show(frame, discs(tale, np.array([frame]), groups, COINCIDE)[0])
-        ax.set_title(f"{tale.heading}\n{tale.moment(frame)}, {view.note}")
+        frame = run.frame(at)
+        groups = colour_groups(run, clusters_at)
+        view = PlaneView(ax, run, theme, groups, tail=tail)
+        view.show(frame, discs(run, np.array([frame]), groups, COINCIDE)[0])
+        ax.set_title(f"{run.heading}\n{run.moment(frame)}, {view.note}")
     return ax
 
 
@@ -51,21 +51,21 @@ class PlaneView:
     """The artists of a plane, brought to any frame by `show`."""
 
     def __init__(
-        self, ax: Axes, tale: Story, theme: Theme, groups: np.ndarray, *, tail: int = 0
+        self, ax: Axes, run: Story, theme: Theme, groups: np.ndarray, *, tail: int = 0
     ) -> None:
-        if tale.d < 2:
-            raise UserError(f"plane needs d >= 2, got d = {tale.d}; use timeline")
-        self.ax, self.tale, self.theme, self.tail = ax, tale, theme, tail
+        if run.d < 2:
+            raise UserError(f"plane needs d >= 2, got d = {run.d}; use timeline")
+        self.ax, self.run, self.theme, self.tail = ax, run, theme, tail
         self.rgba = colours(theme, groups)
-        self.mean, self.axes, self.note = _axes(tale)
-        self.seen = self._project(tale.x)  # (frames, n, 2)
+        self.mean, self.axes, self.note = _axes(run)
+        self.seen = self._project(run.x)  # (frames, n, 2)
         self._furnish()
         self.tails = LineCollection([], linewidths=0.8, zorder=2, capstyle="butt")
         self.discs: PathCollection = ax.scatter(
             [], [], zorder=3, edgecolors=theme.paper, linewidths=0.6
         )
         ax.add_collection(self.tails, autolim=False)
-        words = tale.words if tale.words is not None and tale.n <= LEGIBLE else []
+        words = run.words if run.words is not None and run.n <= LEGIBLE else []
         style = {"ha": "center", "va": "center", "zorder": 4, "fontsize": "large", "clip_on": True}
         self.words = [
             ax.text(0, 0, _plain(word), color=colour, fontweight="bold", **style)
@@ -89,38 +89,38 @@ class PlaneView:
         )
         self.ax.axis("off")
 
-    def show(self, frame: int, drawn: Discs, turn: float = 0.0) -> None:
+    def show(self, frame: int, tokens: Discs, turn: float = 0.0) -> None:
         """Bring the picture to a frame. A plane has no camera to turn."""
         if self.words:
             for word, place in zip(self.words, self.seen[frame]):
                 word.set_position(place)
         else:
-            order = np.argsort(-drawn.w, kind="stable")
-            self.discs.set_offsets(self._project(drawn.x[order]))
-            self.discs.set_sizes(areas(self.ax, drawn.w[order], self.tale.n))
-            self.discs.set_facecolor(colours(self.theme, drawn.group[order]))
+            order = np.argsort(-tokens.w, kind="stable")
+            self.discs.set_offsets(self._project(tokens.x[order]))
+            self.discs.set_sizes(areas(self.ax, tokens.w[order], self.run.n))
+            self.discs.set(facecolor=colours(self.theme, tokens.group[order]))
         if self.tail:
             self._show_tails(frame)
 
     def _show_tails(self, frame: int) -> None:
         past = self.seen[max(0, frame - self.tail) : frame + 1]  # oldest first
         age = np.arange(len(past) - 1, -1, -1) / self.tail
-        self.tails.set_segments(np.stack([past[:-1], past[1:]], axis=2).reshape(-1, 2, 2))
+        segments = np.stack([past[:-1], past[1:]], axis=2).reshape(-1, 2, 2)
         rgba = np.tile(self.rgba, (len(past) - 1, 1))
-        rgba[:, 3] = np.repeat(0.4 * (1 - age[:-1]), self.tale.n)
-        self.tails.set_color(rgba)
+        rgba[:, 3] = np.repeat(0.4 * (1 - age[:-1]), self.run.n)
+        self.tails.set(segments=segments, color=rgba)
 
 
-def _axes(tale: Story) -> tuple[np.ndarray, np.ndarray, str]:
+def _axes(run: Story) -> tuple[np.ndarray, np.ndarray, str]:
     """The mean of all frames, the two axes of greatest spread about it, and a note on the share
     that they hold.
     """
-    mean = np.einsum("fnd,n->d", tale.x, tale.w) / (tale.frames * tale.w.sum())
-    centred = tale.x - mean
-    moment = np.einsum("fni,fnj,n->ij", centred, centred, tale.w, optimize=True)
+    mean = np.einsum("fnd,n->d", run.x, run.w) / (run.frames * run.w.sum())
+    centred = run.x - mean
+    moment = np.einsum("fni,fnj,n->ij", centred, centred, run.w, optimize=True)
     values, vectors = np.linalg.eigh(moment)
     share = 100 * values[-2:].sum() / max(values.sum(), np.finfo(float).tiny)
-    return mean, vectors[:, :-3:-1].T, f"first 2 of {tale.d} principal axes ({share:.0f} %)"
+    return mean, vectors[:, :-3:-1].T, f"first 2 of {run.d} principal axes ({share:.0f} %)"
 
 
 def _plain(word: str) -> str:

@@ -26,28 +26,27 @@ def radial(
       2 matrix. ax: where to draw; a new figure unless given. at: the time; the last unless given.
       The nearest frame is shown. title: say what is shown.
     """
-    tale = spread(result, theta="use density_surface")
+    run = spread(result, theta="use density_surface")
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(3.6, 3.8).add_subplot()
-        frame = tale.frame(at)
-        RadialView(ax, tale, theme).show(frame)
+        frame = run.frame(at)
+        RadialView(ax, run, theme).show(frame)
         if title:
-            ax.set_title(tale.title(frame))
+            ax.set_title(run.title(frame))
     return ax
 
 
 class RadialView:
     """The artists of a radial plot, brought to any frame by `show`."""
 
-    def __init__(self, ax: Axes, tale: Spread, theme: Theme) -> None:
-        self.tale = tale
+    def __init__(self, ax: Axes, run: Spread, theme: Theme) -> None:
+        self.run = run
         ax.set(xlim=(-1.75, 1.75), ylim=(-1.75, 1.75), aspect="equal")
         ax.axis("off")
         for share, text in list(ANGLES.items())[:4]:
             out = np.array([np.cos(share * np.pi), np.sin(share * np.pi)])
-            ax.text(
-                *(0.82 * out), text, ha="center", va="center", color=theme.soft, fontsize="small"
-            )
+            across, up = 0.82 * out
+            ax.text(across, up, text, ha="center", va="center", color=theme.soft, fontsize="small")
             ax.plot(*np.outer(out, [0.97, 1.0]), color=theme.soft, lw=0.7, zorder=1.5)
         ax.add_patch(Circle((0, 0), 1, fill=False, ec=theme.soft, lw=0.7, zorder=3))
         self.hill = Polygon(np.zeros((2, 2)), fc=theme.palette[0], ec="none", alpha=0.3, zorder=1)
@@ -62,7 +61,7 @@ class RadialView:
 
     def show(self, frame: int, turn: float = 0.0) -> None:
         """Bring the picture to a frame. A circle has no camera to turn."""
-        angle, density = self.tale.ring(frame)
+        angle, density = self.run.ring(frame)
         top = max(float(density.max()), 1.5 * UNIFORM)
         out = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         crest = out * (1 + _HEIGHT * density / top)[:, None]

@@ -11,6 +11,7 @@ from matplotlib.figure import FigureBase
 
 from tokenflock.errors import UserError
 from tokenflock.files import whole, writable
+from tokenflock.plots.styles import root_of
 
 _UNDATED = {
     ".png": {},
@@ -32,7 +33,7 @@ def save_figure(figure: FigureBase | Axes, path: str | os.PathLike[str], *, dpi:
             f" {path.with_suffix('.png')}"
         )
     writable(path)
-    root = figure.get_figure(root=True)
+    root = root_of(figure)
     with (
         whole(path) as part,
         matplotlib.rc_context({"pdf.fonttype": 42, "svg.hashsalt": "tokenflock"}),

@@ -54,14 +54,14 @@ def sphere(
       delta: tokens whose cosine is at least 1 - delta are one disc.
       clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
     """
-    tale = story(result)
+    run = story(result)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(3.9 if landscape else 3.4, 3.6).add_subplot()
-        frame = tale.frame(at)
-        groups = colour_groups(tale, clusters_at)
+        frame = run.frame(at)
+        groups = colour_groups(run, clusters_at)
         view = SphereView(
             ax,
-            tale,
+            run,
             theme,
             groups,
             tail=tail,
@@ -69,8 +69,8 @@ def sphere(
             azimuth=azimuth,
             elevation=elevation,
         )
-        view.show(frame, discs(tale, np.array([frame]), groups, delta)[0])
-        ax.set_title("\n".join(filter(None, [tale.heading, tale.moment(frame), view.note])))
+        view.show(frame, discs(run, np.array([frame]), groups, delta)[0])
+        ax.set_title("\n".join(filter(None, [run.heading, run.moment(frame), view.note])))
         if landscape:
             colour_bar(ax, ScalarMappable(Normalize(view.floor, 1), theme.terrain), LABEL)
     return ax
@@ -82,7 +82,7 @@ class SphereView:
     def __init__(
         self,
         ax: Axes,
-        tale: Story,
+        run: Story,
         theme: Theme,
         groups: np.ndarray,
         *,
@@ -91,14 +91,14 @@ class SphereView:
         azimuth: float | None = None,
         elevation: float | None = None,
     ) -> None:
-        if tale.d < 3:
-            raise UserError(f"sphere needs d >= 3, got d = {tale.d}; use circle")
-        self.ax, self.tale, self.theme, self.tail = ax, tale, theme, tail
-        self.beta = steepness(tale) if landscape else None
+        if run.d < 3:
+            raise UserError(f"sphere needs d >= 3, got d = {run.d}; use circle")
+        self.ax, self.run, self.theme, self.tail = ax, run, theme, tail
+        self.beta = steepness(run) if landscape else None
         self.rgba, self.terrain = colours(theme, groups), theme.terrain
-        self.axes, self.note = principal_axes(tale)
-        self.floor = min(lowest(tale, self.beta, self.axes), 0.95) if landscape else 0.0
-        self.azimuth, self.elevation = _camera(tale, self.axes, azimuth, elevation)
+        self.axes, self.note = principal_axes(run)
+        self.floor = 0.0 if self.beta is None else min(lowest(run, self.beta, self.axes), 0.95)
+        self.azimuth, self.elevation = _camera(run, self.axes, azimuth, elevation)
         ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
         ax.axis("off")
         self.ball = ax.imshow(
@@ -125,63 +125,58 @@ class SphereView:
             self.discs,
         )
 
-    def show(self, frame: int, drawn: Discs, turn: float = 0.0) -> None:
+    def show(self, frame: int, tokens: Discs, turn: float = 0.0) -> None:
         """Bring the picture to a frame, with the camera turned by so many degrees."""
         camera = axes_of_view(self.azimuth + turn, self.elevation)
         self.lines.set_segments(graticule(camera))
-        seen = drawn.x @ self.axes.T @ camera.T
+        seen = tokens.x @ self.axes.T @ camera.T
         order = np.argsort(seen[:, 2], kind="stable")
-        seen, rgba, depth = seen[order], colours(self.theme, drawn.group[order]), seen[order, 2]
+        seen, rgba, depth = seen[order], colours(self.theme, tokens.group[order]), seen[order, 2]
         rgba[:, 3] = _presence(depth)
         rim = np.tile([*to_rgb(self.theme.paper), 1.0], (len(rgba), 1))
         rim[:, 3] = np.interp(depth, [_DUSK, 0.0], [0.0, 0.9])
         self.discs.set_offsets(seen[:, :2])
-        self.discs.set_sizes(areas(self.ax, drawn.w[order], self.tale.n) * (0.8 + 0.3 * depth))
-        self.discs.set_facecolor(rgba)
-        self.discs.set_edgecolor(rim)
+        self.discs.set_sizes(areas(self.ax, tokens.w[order], self.run.n) * (0.8 + 0.3 * depth))
+        self.discs.set(facecolor=rgba, edgecolor=rim)
         if self.tail:
             self._show_tails(frame, camera)
         if self.beta is not None:
-            self._show_landscape(frame, camera)
+            self._show_landscape(frame, camera, self.beta)
 
     def _show_tails(self, frame: int, camera: np.ndarray) -> None:
         past = (
-            self.tale.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T
+            self.run.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T
         )  # oldest first
         age = np.arange(len(past) - 1, -1, -1) / self.tail
         segments = np.stack([past[:-1, :, :2], past[1:, :, :2]], axis=2).reshape(-1, 2, 2)
         depth = (past[:-1, :, 2] + past[1:, :, 2]).reshape(-1) / 2
-        fade = np.repeat(1 - age[:-1], self.tale.n)
+        fade = np.repeat(1 - age[:-1], self.run.n)
         rgba = np.tile(self.rgba, (len(past) - 1, 1))
         rgba[:, 3] = 0.85 * fade * _presence(depth)
-        self.tails.set_segments(segments)
-        self.tails.set_color(rgba)
-        self.tails.set_linewidth(0.4 + 1.0 * fade)
+        self.tails.set(segments=segments, color=rgba, linewidth=0.4 + 1.0 * fade)
 
-    def _show_landscape(self, frame: int, camera: np.ndarray) -> None:
-        height = potential(
-            surface() @ camera, self.tale.x[frame] @ self.axes.T, self.tale.w, self.beta
-        )
+    def _show_landscape(self, frame: int, camera: np.ndarray, beta: float) -> None:
+        height = potential(surface() @ camera, self.run.x[frame] @ self.axes.T, self.run.w, beta)
         rgba = self.terrain((height - self.floor) / (1 - self.floor))
         rgba[..., :3] *= (0.7 + 0.3 * lambert())[..., None]
         self.ball.set_data((255 * rgba).astype(np.uint8))
 
 
-def principal_axes(tale: Story) -> tuple[np.ndarray, str]:
+def principal_axes(run: Story) -> tuple[np.ndarray, str]:
     """Three axes to look at, as rows, and a note on what share of the tokens' length they hold."""
-    if tale.d == 3:
+    if run.d == 3:
         return np.eye(3), ""
-    moment = np.einsum("fni,fnj,n->ij", tale.x, tale.x, tale.w, optimize=True) / tale.frames
+    moment = np.einsum("fni,fnj,n->ij", run.x, run.x, run.w, optimize=True) / run.frames
     values, vectors = np.linalg.eigh(moment)
     share = 100 * values[-3:].sum() / values.sum()
-    return vectors[:, :-4:-1].T, f"first 3 of {tale.d} principal axes ({share:.0f} %)"
+    return vectors[:, :-4:-1].T, f"first 3 of {run.d} principal axes ({share:.0f} %)"
 
 
 def _camera(
-    tale: Story, axes: np.ndarray, azimuth: float | None, elevation: float | None
+    run: Story, axes: np.ndarray, azimuth: float | None, elevation: float | None
 ) -> tuple[float, float]:
     """Angles of the camera; unless given, a little beside the place where most tokens end up."""
-    mean = axes @ (tale.w @ tale.x[-1])
+    mean = axes @ (run.w @ run.x[-1])
     left = np.degrees(np.arctan2(mean[1], mean[0])) - 25 if azimuth is None else azimuth
     height = np.degrees(np.arctan2(mean[2], np.hypot(*mean[:2])))
     above = np.clip(height / 2 + 15, -40, 50) if elevation is None else elevation

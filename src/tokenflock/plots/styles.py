@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import Colormap, LinearSegmentedColormap
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgba
+from matplotlib.figure import Figure, FigureBase, SubFigure
+from matplotlib.rcsetup import cycler
 
-from tokenflock.errors import require
+from tokenflock.errors import UserError, require
 
 ThemeName = Literal["light", "dark"]
 
@@ -77,7 +78,7 @@ THEMES = {
     ),
 }
 
-_active: ContextVar[str | None] = ContextVar("tokenflock_theme", default=None)
+_active: ContextVar[ThemeName | None] = ContextVar("tokenflock_theme", default=None)
 
 
 def rc(theme: ThemeName = "light") -> dict[str, Any]:
@@ -99,7 +100,7 @@ def rc(theme: ThemeName = "light") -> dict[str, Any]:
         "xtick.labelcolor": look.ink,
         "ytick.labelcolor": look.ink,
         "grid.color": look.faint,
-        "axes.prop_cycle": matplotlib.cycler(color=look.palette),
+        "axes.prop_cycle": cycler(color=look.palette),
         "font.family": "STIXGeneral",
         "mathtext.fontset": "stix",
         "text.usetex": False,
@@ -141,7 +142,7 @@ def style(theme: ThemeName = "light") -> Iterator[Theme]:
     settings = rc(theme)
     token = _active.set(theme)
     try:
-        with matplotlib.rc_context(settings):
+        with matplotlib.rc_context(cast(Any, settings)):  # to a type checker, keys are literals
             yield THEMES[theme]
     finally:
         _active.reset(token)
@@ -176,15 +177,32 @@ def panels(
     return figure, list(axes.ravel())
 
 
+def figure_of(ax: Axes) -> Figure | SubFigure:
+    """The figure, or part of one, that axes are on."""
+    figure = ax.get_figure()
+    if figure is None:
+        raise UserError("these axes were removed from their figure; give axes that are on one")
+    return figure
+
+
+def root_of(home: Axes | FigureBase) -> Figure:
+    """The whole figure that axes, or a part of a figure, belong to."""
+    figure = home.get_figure(root=True)
+    if figure is None:
+        raise UserError("these axes were removed from their figure; give axes that are on one")
+    return figure
+
+
 def colour_bar(ax: Axes, mappable: ScalarMappable, label: str) -> Colorbar:
     """A colour bar as tall as the axes."""
-    bar = ax.get_figure().colorbar(mappable, cax=ax.inset_axes((1.03, 0, 0.035, 1)), label=label)
+    beside = ax.inset_axes((1.03, 0, 0.035, 1))
+    bar = figure_of(ax).colorbar(mappable, cax=beside, label=label)
     bar.outline.set_visible(False)
     return bar
 
 
-def _shade(home: Axes | FigureBase) -> str:
-    red, green, blue, alpha = matplotlib.colors.to_rgba(home.get_facecolor())
+def _shade(home: Axes | FigureBase) -> ThemeName:
+    red, green, blue, alpha = to_rgba(home.get_facecolor())
     if alpha == 0:
-        red, green, blue, _ = matplotlib.colors.to_rgba(home.get_figure(root=True).get_facecolor())
+        red, green, blue, _ = to_rgba(root_of(home).get_facecolor())
     return "dark" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.4 else "light"

@@ -35,22 +35,22 @@ def density_surface(
       nearest frame is shown. azimuth, elevation: of the camera, in degrees. title: say what is
       shown.
     """
-    tale = spread(result, latitude="use radial")
+    run = spread(result, latitude="use radial")
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.0, 3.5).add_subplot()
-        frame = tale.frame(at)
+        frame = run.frame(at)
         view = BallView(
             ax,
-            tale,
+            run,
             theme,
-            norm=Normalize(0, float(tale.density[frame].max())),
+            norm=Normalize(0, float(run.density[frame].max())),
             azimuth=azimuth,
             elevation=elevation,
         )
         view.show(frame)
         colour_bar(ax, ScalarMappable(view.norm, theme.sequential), LABEL)
         if title:
-            ax.set_title("\n".join(filter(None, [tale.title(frame), view.remark])))
+            ax.set_title("\n".join(filter(None, [run.title(frame), view.remark])))
     return ax
 
 
@@ -60,16 +60,16 @@ class BallView:
     def __init__(
         self,
         ax: Axes,
-        tale: Spread,
+        run: Spread,
         theme: Theme,
         *,
         norm: Normalize,
         azimuth: float,
         elevation: float,
     ) -> None:
-        self.tale, self.colours, self.norm = tale, theme.sequential, norm
+        self.run, self.colours, self.norm = run, theme.sequential, norm
         self.azimuth, self.elevation = azimuth, elevation
-        self.remark = f"latitudes of $S^{{{tale.d - 1}}}$, drawn on $S^2$" if tale.d > 3 else ""
+        self.remark = f"latitudes of $S^{{{run.d - 1}}}$, drawn on $S^2$" if run.d > 3 else ""
         self.ball = ax.imshow(
             np.zeros((2, 2, 4)),
             extent=(-1, 1, -1, 1),
@@ -90,24 +90,26 @@ class BallView:
         """Bring the picture to a frame, with the camera turned by so many degrees."""
         camera = axes_of_view(self.azimuth + turn, self.elevation)
         rgba = self.colours(
-            self.norm(np.maximum(_values(self.tale, frame, surface() @ camera), self.norm.vmin))
+            self.norm(
+                np.maximum(_values(self.run, frame, surface() @ camera), self.norm.vmin or 0.0)
+            )
         )
         rgba[..., :3] *= (0.86 + 0.14 * lambert())[..., None]
         self.ball.set_data(rgba)
         self.lines.set_segments(graticule(camera))
 
 
-def _values(tale: Spread, frame: int, points: np.ndarray) -> np.ndarray:
+def _values(run: Spread, frame: int, points: np.ndarray) -> np.ndarray:
     """The density at points (..., 3), linear between nodes.
 
     A pole has the mean of the ring around it.
     """
     latitude = np.arccos(np.clip(points[..., 2] / np.linalg.norm(points, axis=-1), -1, 1))
-    order = np.argsort(tale.angle)
-    angle, density = tale.angle[order], tale.density[frame][order]
+    order = np.argsort(run.angle)
+    angle, density = run.angle[order], run.density[frame][order]
     if density.ndim == 1:
         return np.interp(latitude, angle, density)
-    around = tale.result["longitude"].values
+    around = run.result["longitude"].values
     north, south = (np.full((1, len(around)), ring.mean()) for ring in density[[0, -1]])
     density = np.concatenate([north, density, south])
     nodes = (np.concatenate([[0.0], angle, [np.pi]]), np.append(around, around[0] + 2 * np.pi))

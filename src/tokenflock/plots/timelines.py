@@ -35,14 +35,14 @@ def timeline(
       given. log_time: logarithmic time. delta: tokens whose cosine is at least 1 - delta are in one
       cluster; 1e-3 unless given, and 0.1 for a model. title: say what ran.
     """
-    tale = story(result)
-    delta = tale.delta if delta is None else delta
+    run = story(result)
+    delta = run.delta if delta is None else delta
     with look(figure) as theme:
         figure = figure if figure is not None else canvas(4.6, 3.4)
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [1.25, 1]})
-        draw_height(above, tale, theme)
-        draw_counts(below, tale, theme, delta)
-        merged = tale.merged(delta)
+        draw_height(above, run, theme)
+        draw_counts(below, run, theme, delta)
+        merged = run.merged(delta)
         for ax in (above, below):
             ax.vlines(
                 merged,
@@ -55,19 +55,19 @@ def timeline(
             )
         if len(merged):
             above.set_title("ticks: merges", loc="right", fontsize="small", color=theme.palette[2])
-        time_axis(above, tale, log_time, label=False)
-        time_axis(below, tale, log_time)
+        time_axis(above, run, log_time, label=False)
+        time_axis(below, run, log_time)
         if title:
-            above.set_title(tale.heading)
+            above.set_title(run.heading)
         figure.align_ylabels([above, below])
     return figure
 
 
-def draw_height(ax: Axes, tale: Story, theme: Theme) -> None:
+def draw_height(ax: Axes, run: Story, theme: Theme) -> None:
     """The energy (or order parameter) of every frame."""
-    height = tale.height()
+    height = run.height()
     ax.plot(
-        tale.times, height.values, color=theme.palette[0], marker="o" if tale.frames == 1 else None
+        run.times, height.values, color=theme.palette[0], marker="o" if run.frames == 1 else None
     )
     ax.set_ylabel(literal(height.attrs["long_name"]).replace(" (", "\n("))
     low, high = float(height.min()), float(height.max())
@@ -79,15 +79,15 @@ def draw_height(ax: Axes, tale: Story, theme: Theme) -> None:
         ax.set_ylim(low - pad, high + pad)
 
 
-def draw_counts(ax: Axes, tale: Story, theme: Theme, delta: float) -> None:
+def draw_counts(ax: Axes, run: Story, theme: Theme, delta: float) -> None:
     """The number of clusters of every frame, as steps."""
-    counts = tale.measured(ClusterCount(delta)).values
+    counts = run.measured(ClusterCount(delta)).values
     ax.step(
-        tale.times,
+        run.times,
         counts,
         where="post",
         color=theme.palette[0],
-        marker="o" if tale.frames == 1 else None,
+        marker="o" if run.frames == 1 else None,
     )
     ax.set_ylabel("clusters" if delta < 0.01 else f"clusters\n(cosine ≥ {1 - delta:g})")
     if counts.max() <= _FEW:
@@ -102,23 +102,23 @@ def draw_counts(ax: Axes, tale: Story, theme: Theme, delta: float) -> None:
     ax.yaxis.set_major_formatter(ScalarFormatter())
 
 
-def chapters(tale: Story, count: int) -> np.ndarray:
+def chapters(run: Story, count: int) -> np.ndarray:
     """Frames that tell a run in a few pictures, the ends and equal steps of progress between.
 
     Progress is half the climb of the energy and half the fall of the logarithm of the number of
     clusters. Where it stands still, the middle of the stage is taken, and where there are too few
     stages, the middle of the widest gap.
     """
-    falls = -np.log(np.minimum.accumulate(tale.measured(ClusterCount(tale.delta)).values))
-    progress = (_share(tale.height().values) + _share(falls)) / 2
-    picked = {0, tale.frames - 1}
+    falls = -np.log(np.minimum.accumulate(run.measured(ClusterCount(run.delta)).values))
+    progress = (_share(run.height().values) + _share(falls)) / 2
+    picked = {0, run.frames - 1}
     for target in progress[0] + (progress[-1] - progress[0]) * np.arange(1, count - 1) / (
         count - 1
     ):
         off = np.abs(progress - target)
         near = np.flatnonzero(off <= off.min() + 0.01)
         picked.add(int(near[len(near) // 2]))
-    while len(picked) < min(count, tale.frames):
+    while len(picked) < min(count, run.frames):
         ends = np.array(sorted(picked))
         gap = int(np.argmax(np.diff(ends)))
         picked.add(int(ends[gap] + ends[gap + 1]) // 2)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
 from tokenflock.errors import require
 from tokenflock.plots._story import literal
@@ -22,7 +23,7 @@ _SHOWN = {
 
 def training(
     result: xr.Dataset, *, axes: Sequence[Axes] | None = None, title: str = "", legend: bool = True
-):
+) -> Figure | SubFigure:
     """Mean cosine, clusters and effective rank of each layer at steps of a training, which are
     logarithmic after the tenth.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from jaxtyping import Float, Key
 
 from tokenflock.errors import require
@@ -39,5 +40,5 @@ class Scaled(Start):
     def in_span(self, key: Key[Array, ""]) -> Float[Array, "n n"]:
         return self.radius * self.base.in_span(key)
 
-    def weights(self):
+    def weights(self) -> np.ndarray:
         return self.base.weights()

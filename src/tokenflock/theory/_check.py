@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tokenflock.errors import UserError
 
-Numbers = np.float64 | NDArray[np.float64]
-"""What every closed form returns: a scalar for scalars, an array for arrays."""
+Numbers: TypeAlias = Any
+"""What every closed form returns: a float64 for numbers, an array of them for arrays. As with
+NumPy's own functions, a type checker cannot say which."""
 
 
 def refuse(argument: str, wanted: str, came: object, instead: str) -> NoReturn:

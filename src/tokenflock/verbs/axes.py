@@ -45,7 +45,7 @@ class Axis:
 
 
 def axes(
-    over: Mapping[str, Sequence[Any]],
+    over: Mapping[str, Sequence[Any] | np.ndarray],
     dynamics: Dynamics,
     start: Start,
     solver: Solver,

@@ -39,10 +39,10 @@ def ensemble(
     dynamics: Dynamics,
     start: Start,
     *,
-    over: Mapping[str, Sequence[Any]] | None = None,
+    over: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
     repeats: int = 256,
     t: float = 30.0,
-    times: Sequence[float] | None = None,
+    times: Sequence[float] | np.ndarray | None = None,
     frames: int = 201,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
@@ -207,7 +207,7 @@ class Plan:
     axes: tuple[sweeps.Axis, ...]
     repeats: int
     t: float
-    times: Sequence[float] | None
+    times: Sequence[float] | np.ndarray | None
     frames: int
     matrices: RandomMatrices | None
     seed: int

@@ -25,7 +25,7 @@ def phase_diagram(
     dynamics: Dynamics,
     start: Start,
     *,
-    beta: Sequence[float],
+    beta: Sequence[float] | np.ndarray,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
     **options: Any,

@@ -18,7 +18,7 @@ from tokenflock.starts.start import Start
 
 
 def schedule(
-    solver: Solver, t: float, times: Sequence[float] | None, frames: int
+    solver: Solver, t: float, times: Sequence[float] | np.ndarray | None, frames: int
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """(steps to keep, times to keep).
 
@@ -117,7 +117,7 @@ def check(
     start: Start,
     solver: Solver,
     t: float,
-    times: Sequence[float] | None,
+    times: Sequence[float] | np.ndarray | None,
     frames: int,
 ) -> None:
     """Refuse tokens that do not fit the law, times that are none, and solvers that cannot follow

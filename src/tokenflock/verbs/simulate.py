@@ -36,7 +36,7 @@ def simulate(
     start: Start | np.ndarray,
     t: float = 30.0,
     *,
-    times: Sequence[float] | None = None,
+    times: Sequence[float] | np.ndarray | None = None,
     frames: int = 201,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (),

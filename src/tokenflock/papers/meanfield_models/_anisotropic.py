@@ -8,8 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.dynamics import Burger
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.papers.perspective._pointwise import circle, velocity
 from tokenflock.precision import cast, precision
+from tokenflock.shapes import Array, Scalar
 
 
 def energy(D: np.ndarray, x: np.ndarray, w: np.ndarray) -> float:
@@ -46,13 +48,13 @@ def growth(D: np.ndarray, p: float = 0.5, axis: int = 0, parts: int = 1) -> floa
 
 
 @eqx.filter_jit
-def _energy(law, x, w):
+def _energy(law: Burger, x: Array, w: Array) -> Scalar:
     return law.energy(x, w)
 
 
 @eqx.filter_jit
-def _slopes(law, theta, w):
-    def turning(angles):
+def _slopes(law: Dynamics, theta: Array, w: Array) -> Array:
+    def turning(angles: Array) -> Array:
         x = circle(angles)
         v = law.velocity(jnp.zeros(()), x, w)
         return jnp.sum(v * jnp.stack([-x[:, 1], x[:, 0]], axis=-1), axis=-1)

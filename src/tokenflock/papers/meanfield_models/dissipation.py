@@ -12,11 +12,14 @@ measure is compared with the length that the energy allows.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Burger, SelfAttention, Unnormalised
-from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.dynamics import Dynamics, GradientFlow
 from tokenflock.meanfield import Mixture, VonMises, evolve, wasserstein
 from tokenflock.plots import look, panels
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between
@@ -25,7 +28,7 @@ from tokenflock.reproduction.scale import Scale
 SOURCE = "Gradient flow, energy dissipation"
 BETA, T, POINTS = 2.0, 0.3, 128
 D = np.diag([1.0, -0.5])
-START = Mixture([VonMises(3.0, mean=0.5), VonMises(2.0, mean=3.0)], masses=[2, 1])
+START = Mixture([VonMises(3.0, mean=0.5), VonMises(2.0, mean=3.0)], masses=np.array([2.0, 1.0]))
 LAWS = {
     "SA": SelfAttention(BETA),
     "USA": Unnormalised(BETA),
@@ -37,6 +40,7 @@ LAWS = {
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     s, g = np.polynomial.legendre.leggauss(scale.pick(quick=16, paper=32))
     times = np.concatenate([T * (s + 1) / 2, [T]])
     runs = {name: evolve(law, START, times=times, t=T, points=POINTS) for name, law in LAWS.items()}
@@ -76,28 +80,29 @@ def _dissipation(law: Dynamics, run: xr.Dataset) -> tuple[np.ndarray, np.ndarray
     matrix = law.D if isinstance(law, Burger) else BETA * np.eye(2)
     mass = run.density.values * run.weight.values
     square = mass * run.velocity.values**2
-    sign = (2 if isinstance(law, Burger) else 1) * (1 if law.ascends else -1)
+    sign = (2 if isinstance(law, Burger) else 1) * (1 if cast(GradientFlow, law).ascends else -1)
     divided = isinstance(law, SelfAttention) or getattr(law, "normalised", False)
     Z = mass @ np.exp(x @ matrix @ x.T) if divided else 1.0
     return sign * (square * Z).sum(axis=1), sign * square.sum(axis=1)
 
 
-def _balance(one: xr.Dataset, name: str) -> float:
+def _balance(run: xr.Dataset, name: str) -> float:
     """(change of energy - integral) / change of energy."""
-    change = float(one.energy[-1] - one.energy[0])
-    return 1 - float((one[name] * one.quadrature).sum()) / change
+    change = float(run.energy[-1] - run.energy[0])
+    return 1 - float((run[name] * run.quadrature).sum()) / change
 
 
-def _gained(one: xr.Dataset) -> np.ndarray:
+def _gained(run: xr.Dataset) -> np.ndarray:
     """The integral of the dissipation up to each time, by the polynomial through Gauss nodes."""
-    s = 2 * one.time.values / T - 1
+    s = 2 * run.time.values / T - 1
     through = np.polynomial.Legendre.fit(
-        s[1:-1], one.dissipated.values[1:-1], len(s) - 3, domain=[-1, 1]
+        s[1:-1], run.dissipated.values[1:-1], len(s) - 3, domain=[-1, 1]
     )
     return T / 2 * through.integ(lbnd=-1)(s)
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, axes = panels(1, 2, size=(3.8, 2.8))
     for ax, names, title in zip(
         axes,
@@ -107,14 +112,14 @@ def draw(data: xr.Dataset):
         with look(ax) as theme:
             ax.axhline(0, color=theme.faint, linewidth=0.8, zorder=0)
             for colour, name in zip(theme.palette, names):
-                one = data.sel(law=name)
+                curves = data.sel(law=name)
                 ax.plot(
                     data.time,
-                    one.energy - one.energy[0],
+                    curves.energy - curves.energy[0],
                     color=colour,
                     label=name.replace("-", "−"),
                 )
-                ax.plot(data.time[::2], _gained(one)[::2], "o", color=colour, markersize=3)
+                ax.plot(data.time[::2], _gained(curves)[::2], "o", color=colour, markersize=3)
             ax.set(xlim=(0, T), xlabel=r"time $t$", ylabel=r"$E(\mu_t)-E(\mu_0)$")
             ax.legend(loc="best", fontsize="small")
             ax.set_title(title + ": energy (lines), dissipated (dots)")
@@ -122,11 +127,12 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    found = [_balance_claim(data.sel(law=name), name) for name in LAWS]
+    """What the numbers say."""
+    balances = [_balance_claim(data.sel(law=name), name) for name in LAWS]
     without = {name: _balance(data.sel(law=name), "unweighted") for name in ("SA", "SA, D")}
     step = np.sign(data.energy[:, -1] - data.energy[:, 0]) * data.energy.diff("time")
     return [
-        *found,
+        *balances,
         Claim(
             "weight",
             "without the weight Z of the metric the balance of SA fails: smallest relative error (β"
@@ -164,7 +170,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     ]
 
 
-def _balance_claim(one: xr.Dataset, name: str) -> Claim:
+def _balance_claim(run: xr.Dataset, name: str) -> Claim:
     weight = "∫|X|² Z dμ" if name.startswith("SA") else "∫|X|² dμ"
     factor = "2" if name.endswith("D") else "−" if "-" in name else ""
     law, _, kind = name.partition(", ")
@@ -182,9 +188,9 @@ def _balance_claim(one: xr.Dataset, name: str) -> Claim:
         f"{names[law]}{repulsive}, {energies}: the energy changes by the time integral of"
         f" {factor}{weight}{weights} (two von Mises densities, t ≤ {T:g}; relative error)",
         SOURCE,
-        abs(_balance(one, "dissipated")),
+        abs(_balance(run, "dissipated")),
         at_most(1e-8),
-        note=f"change of energy {float(one.energy[-1] - one.energy[0]):.6f}".replace("-", "−"),
+        note=f"change of energy {float(run.energy[-1] - run.energy[0]):.6f}".replace("-", "−"),
     )
 
 
@@ -197,7 +203,7 @@ def _length_claims(data: xr.Dataset) -> list[Claim]:
     norm = float(abs(np.linalg.eigvalsh(D)).max())
     action = float((weighted.unweighted * weighted.quadrature).sum()) / 2  # int int |X|^2 dmu dt
     half_gain, half_gain_weighted = (
-        float(one.energy[-1] - one.energy[0]) / 2 for one in (plain, weighted)
+        float(flow.energy[-1] - flow.energy[0]) / 2 for flow in (plain, weighted)
     )
     return [
         Claim(

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Fast, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
@@ -31,6 +32,7 @@ TOLERANCES = (1e-2, 1e-6, 1e-10, 1e-14)
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     n, many = scale.pick(quick=1000, paper=4000), scale.pick(quick=100_000, paper=1_000_000)
     parts = {
         "agreement": _agreement(n),
@@ -125,13 +127,14 @@ def _large(n: int) -> xr.Dataset:
                 (jnp.asarray(few), jnp.asarray(x), jnp.asarray(w)),
             )
             direct, fast = (
-                np.asarray(_field(cast(one, "float64"), *arrays)) for one in (law, Fast(law))
+                np.asarray(_field(cast(sums, "float64"), *arrays)) for sums in (law, Fast(law))
             )
         off.append(np.abs(fast - direct).max() / np.abs(direct).max())
     return xr.Dataset({"off": ("d", off)}, coords={"d": [2, 3]})
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.6, 2.7))
     order = data["order"].to_dataset()
     with look(left) as theme:
@@ -163,13 +166,14 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     agreement, order = data["agreement"].to_dataset(), data["order"].to_dataset()
     n, many = int(data.attrs["n"]), int(data.attrs["many"])
     chosen = ", ".join(
         f"{int(K)} at β = {beta:g}"
         for K, beta in zip(agreement.order.values, agreement.beta.values)
     )
-    found = [
+    statements = [
         Claim(
             f"{what}-{d}",
             f"{'circle' if d == 2 else 'S²'}: the {what} of {n} weighted tokens by the series is"
@@ -184,7 +188,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
         for what in ("velocity", "energy")
     ]
     ratio = (order.off / order.tolerance).values
-    found.append(
+    statements.append(
         Claim(
             "tolerance",
             "the order that a tolerance chooses is enough: greatest error over tolerance, 10⁻² to"
@@ -198,7 +202,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
             ),
         )
     )
-    found += [
+    statements += [
         Claim(
             f"large-{int(d)}",
             f"{many} tokens on {'the circle' if d == 2 else 'S²'}, SA, β = 10: field by the series"
@@ -209,4 +213,4 @@ def claims(data: xr.DataTree) -> list[Claim]:
         )
         for d, off in zip(data["large"].d.values, data["large"].off.values)
     ]
-    return found
+    return statements

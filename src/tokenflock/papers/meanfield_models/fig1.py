@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Burger
 from tokenflock.observables import FlowEnergy
@@ -35,6 +36,7 @@ SADDLE = np.diag([1.0, -1.0, 0.0])  # z.Dz = 0 on its diagonal
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     parts = {f"alone/{name}": _alone(D) for name, D in ALONE.items()}
     parts |= {"rest": _rest(), "bound": _bound(scale.pick(quick=100, paper=5000))}
     parts |= {f"many/{name}": _many(D, scale.pick(quick=6, paper=30)) for name, D in MANY.items()}
@@ -47,8 +49,8 @@ def compute(scale: Scale) -> xr.DataTree:
 
 def _alone(D: np.ndarray) -> xr.Dataset:
     """Runs of one token, put side by side."""
-    one = {"t": END, "times": TIMES, "solver": Layer(h=0.1)}
-    runs = [simulate(Burger(D=D), Uniform(n=1, d=3), seed=seed, **one) for seed in range(RUNS)]
+    options = {"t": END, "times": TIMES, "solver": Layer(h=0.1)}
+    runs = [simulate(Burger(D=D), Uniform(n=1, d=3), seed=seed, **options) for seed in range(RUNS)]
     x = np.concatenate([run.x.values for run in runs], axis=1)
     return xr.Dataset(
         {"x": (("time", "particle", "coord"), x)}, coords={"time": runs[0].time.values}
@@ -62,7 +64,7 @@ def _rest() -> xr.Dataset:
     """
     random, D, p = np.random.default_rng(1), ALONE["distinct"], 0.3
     names = ("point", "pair", "balanced", "unbalanced")
-    found = {"speed": [], "off": [], "lopsided": []}
+    columns = {"speed": [], "off": [], "lopsided": []}
     diagonal = np.array([1.0, 1.0, 0.0]) / np.sqrt(2)
     for normalised in (False, True):
         at_rest = [_pair_speed(D, z, p, normalised) for z in np.eye(3)]
@@ -70,15 +72,19 @@ def _rest() -> xr.Dataset:
         balanced, unbalanced = (
             _pair_speed(SADDLE, diagonal, mass, normalised) for mass in (0.5, p)
         )
-        found["speed"].append([np.max(one) for one in (points, at_rest, balanced, unbalanced)])
-        found["lopsided"].append(_pair_speed(SADDLE, _lopsided(p), p, normalised))
+        columns["speed"].append(
+            [np.max(speeds) for speeds in (points, at_rest, balanced, unbalanced)]
+        )
+        columns["lopsided"].append(_pair_speed(SADDLE, _lopsided(p), p, normalised))
         z = random.normal(size=(20, 3))
-        found["off"].append(max(_off(D, one / np.linalg.norm(one), p, normalised) for one in z))
+        columns["off"].append(
+            max(_off(D, direction / np.linalg.norm(direction), p, normalised) for direction in z)
+        )
     return xr.Dataset(
         {
-            "speed": (("law", "measure"), found["speed"]),
-            "off": ("law", found["off"]),
-            "lopsided": (("law", "side"), found["lopsided"]),
+            "speed": (("law", "measure"), columns["speed"]),
+            "off": ("law", columns["off"]),
+            "lopsided": (("law", "side"), columns["lopsided"]),
         },
         coords={"law": ["unnormalised", "normalised"], "measure": list(names), "side": ["z", "-z"]},
     )
@@ -101,25 +107,25 @@ def _off(D: np.ndarray, z: np.ndarray, p: float, normalised: bool) -> float:
     """Greatest relative distance of the speeds of delta_z, and of masses p, 1 - p at z, -z, from
     |P_z D z| times a factor.
     """
-    c, turn, q = z @ D @ z, np.linalg.norm(D @ z - (z @ D @ z) * z), 1 - p
+    c, slope, q = z @ D @ z, np.linalg.norm(D @ z - (z @ D @ z) * z), 1 - p
     up, down = np.exp([c, -c])
     whole = (1, p * up + q * down, q * up + p * down) if normalised else (1, 1, 1)
     expected = (
-        turn
+        slope
         * np.array([1 if normalised else up, *np.abs([p * up - q * down, q * up - p * down])])
         / whole
     )
-    found = np.append(speed(D, z[None], np.ones(1), normalised), _pair_speed(D, z, p, normalised))
-    return float(np.abs(found / expected - 1).max())
+    speeds = np.append(speed(D, z[None], np.ones(1), normalised), _pair_speed(D, z, p, normalised))
+    return float(np.abs(speeds / expected - 1).max())
 
 
 def _many(D: np.ndarray, count: int) -> xr.Dataset:
     """Where 50 tokens end: their energies and how far they are from each other and from the top
     eigenspace.
     """
-    one = {"t": 2 * END, "times": [2 * END], "solver": Layer(h=0.1), "observe": [FlowEnergy()]}
+    options = {"t": 2 * END, "times": [2 * END], "solver": Layer(h=0.1), "observe": [FlowEnergy()]}
     runs = [
-        simulate(Burger(D=D), Uniform(n=50, d=3), seed=seed, **one).isel(time=-1)
+        simulate(Burger(D=D), Uniform(n=50, d=3), seed=seed, **options).isel(time=-1)
         for seed in range(count)
     ]
     x = np.stack([run.x.values for run in runs])
@@ -142,7 +148,8 @@ def _bound(count: int) -> xr.Dataset:
     return xr.Dataset({"ratio": ("sample", ratios)})
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.2, 3.4))
     still, moved = (data[f"alone/{name}"].to_dataset() for name in ALONE)
     below = "30 single tokens after 500 layers"
@@ -158,8 +165,9 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     return [
-        *_alone_claims(data["alone"]),
+        *_alone_claims(data.children["alone"]),
         *_rest_claims(data["rest"].to_dataset()),
         *_many_claims(data),
     ]

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, simulate
@@ -20,6 +22,7 @@ from tokenflock.dynamics import Burger
 from tokenflock.observables import ClusterCount, OrderParameter
 from tokenflock.papers.meanfield_models._anisotropic import growth
 from tokenflock.plots import circle, look, panels
+from tokenflock.plots.styles import Theme
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
@@ -35,6 +38,7 @@ FEW = 0.8  # a share of single clusters below this counts as trapped
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     runs, layers = scale.pick(quick=(16, 1000), paper=(100, 1500))
     parts = {
         "sweep": _sweep(runs, layers, scale),
@@ -50,7 +54,7 @@ def compute(scale: Scale) -> xr.DataTree:
 
 def _sweep(runs: int, layers: int, scale: Scale) -> xr.Dataset:
     """Number of clusters and length of the mean of every run at its end."""
-    found = ensemble(
+    ends = ensemble(
         Burger(D=np.eye(2)),
         Uniform(n=N, d=2),
         over={"D": np.array([np.diag([d, 1.0]) for d in VALUES])},
@@ -62,7 +66,7 @@ def _sweep(runs: int, layers: int, scale: Scale) -> xr.Dataset:
         keep=True,
         progress=scale.progress,
     ).isel(time=-1, drop=True)
-    return found.rename(D="d").assign_coords(d=VALUES).drop_attrs()
+    return ends.rename(D="d").assign_coords(d=VALUES).drop_attrs()
 
 
 def _top(d: float) -> int:
@@ -74,13 +78,13 @@ def _hessian() -> xr.Dataset:
     """Largest eigenvalue of the Hessian at masses p, 1 - p on the top axis, and where it vanishes
     for p = 1/2.
     """
-    found = [[growth(np.diag([d, 1.0]), p, _top(d)) for p in MASSES] for d in VALUES]
+    rates = [[growth(np.diag([d, 1.0]), p, _top(d)) for p in MASSES] for d in VALUES]
     ends = [
         brentq(lambda d: growth(np.diag([d, 1.0]), 0.5, _top(d)), *bracket, xtol=1e-12)
         for bracket in ((0.5, 0.95), (1.05, 1.5))
     ]
     return xr.Dataset(
-        {"growth": (("d", "p"), found), "end": ("side", ends)}, coords={"d": VALUES, "p": MASSES}
+        {"growth": (("d", "p"), rates), "end": ("side", ends)}, coords={"d": VALUES, "p": MASSES}
     )
 
 
@@ -108,10 +112,12 @@ def _example(count: int) -> xr.Dataset:
 
 
 def expected_growth(d: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """The largest eigenvalue at two opposite clusters of masses p and 1 - p, for D = diag(d, 1)."""
     return two_cluster_growth(np.maximum(d, 1.0), np.minimum(d, 1.0), p)
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, middle, right) = panels(1, 3, size=(3.1, 2.8))
     sweep, hessian = data["sweep"].to_dataset(), data["hessian"].to_dataset()
     with look(left) as theme:
@@ -159,7 +165,7 @@ def draw(data: xr.DataTree):
     return figure
 
 
-def _shade(ax, theme) -> None:
+def _shade(ax: Axes, theme: Theme) -> None:
     low, high = trap_window(1.0)
     ax.axvspan(low, high, color=theme.faint, alpha=0.45, linewidth=0)
     ax.text(
@@ -180,6 +186,7 @@ def _share(sweep: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     return [
         *_sweep_claims(data["sweep"].to_dataset()),
         *_hessian_claims(data["hessian"].to_dataset()),
@@ -255,6 +262,7 @@ def _stable_claim(sweep: xr.Dataset) -> Claim:
     )  # opposite, so that |2p - 1| is the length of the mean
     rate = expected_growth(d, p)[rest]
     edge = rest & (expected_growth(d, p[rest].max(initial=0.5)) > 0)
+    values = [f"{value:.3f}" for value in sweep.d.values[edge.any(axis=1)]]
     return Claim(
         "stable",
         "the pairs of clusters in which runs have come to rest outside that window are stable at"
@@ -264,8 +272,7 @@ def _stable_claim(sweep: xr.Dataset) -> Claim:
         float((rate < 0).mean()),
         at_least(1),
         note=(
-            f"{int(edge.sum())} of them at d ="
-            f" {', '.join(f'{one:.3f}' for one in sweep.d.values[edge.any(axis=1)])}, where masses"
+            f"{int(edge.sum())} of them at d = {', '.join(values)}, where masses"
             f" seen elsewhere would be unstable; the largest eigenvalue is {rate.max():.3f}"
         ),
     )
@@ -275,7 +282,7 @@ def _hessian_claims(hessian: xr.Dataset) -> list[Claim]:
     off = np.abs(
         hessian.growth.values - expected_growth(hessian.d.values[:, None], hessian.p.values)
     ).max()
-    found = [
+    statements = [
         Claim(
             "hessian",
             "the Hessian at masses p, 1 − p on the top axis of D = diag(d, 1) has the largest"
@@ -288,7 +295,7 @@ def _hessian_claims(hessian: xr.Dataset) -> list[Claim]:
     ]
     for name, end, exact in zip(("low", "high"), hessian.end.values, trap_window(1.0)):
         rule = "d = tanh 1" if name == "low" else "d tanh d = 1"
-        found.append(
+        statements.append(
             Claim(
                 f"{name}-exact",
                 f"for p = ½ the Hessian at ±e_{2 if name == 'low' else 1} becomes singular at "
@@ -298,7 +305,7 @@ def _hessian_claims(hessian: xr.Dataset) -> list[Claim]:
                 near(exact, 1e-9),
             )
         )
-    return found
+    return statements
 
 
 def _example_claim(data: xr.DataTree) -> Claim:

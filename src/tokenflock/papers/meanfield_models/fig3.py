@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import optimal_density, optimal_tokens
@@ -46,15 +48,17 @@ NAMES = {
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     steps = scale.pick(quick=CHECK, paper=20_000)
     parts = {f"steps/{name}": _steps(np.diag(D), h, steps) for name, (D, h) in CASES.items()}
     parts |= {
         f"films/{name}": _steps(np.diag(D), h, 1000, scale.pick(quick=100, paper=N))
         for name, (D, h) in CASES.items()
     }
-    options = {"n": N, "seed": SEED, "steps": scale.pick(quick=250, paper=2000)}
+    rounds = scale.pick(quick=250, paper=2000)
     parts |= {
-        f"optimum/{name}": optimal_tokens(np.diag(D), **options) for name, (D, _) in CASES.items()
+        f"optimum/{name}": optimal_tokens(np.diag(D), n=N, seed=SEED, steps=rounds)
+        for name, (D, _) in CASES.items()
     }
     parts["density"] = _density(scale.pick(quick=14, paper=24))
     parts |= {f"late/{name}": _late(name) for name in ("poles", "great circle")}
@@ -105,10 +109,10 @@ def _outside(run: xr.Dataset, name: str) -> np.ndarray:
 
 
 def _density(points: int) -> xr.Dataset:
-    found = optimal_density(np.diag(CASES["near poles"][0]), points=points)
-    mass = (found.density * found.weight).values
-    second = (mass[..., None] * found.nodes.values**2).sum(axis=(0, 1))
-    return xr.Dataset({"energy": found.energy, "gap": found.gap, "second": ("coord", second)})
+    optimum = optimal_density(np.diag(CASES["near poles"][0]), points=points)
+    mass = (optimum.density * optimum.weight).values
+    second = (mass[..., None] * optimum.nodes.values**2).sum(axis=(0, 1))
+    return xr.Dataset({"energy": optimum.energy, "gap": optimum.gap, "second": ("coord", second)})
 
 
 def films(data: xr.DataTree) -> dict[str, xr.Dataset]:
@@ -116,7 +120,8 @@ def films(data: xr.DataTree) -> dict[str, xr.Dataset]:
     return {name.replace(" ", "-"): data[f"films/{name}"].to_dataset() for name in CASES}
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(2, len(CASES), size=(2.35, 2.6), height_ratios=(1.25, 1))
     for k, name in enumerate(CASES):
         ball(axes[k], data[f"steps/{name}"].x.values[-1], f"{NAMES[name]}\n{name}")
@@ -126,7 +131,7 @@ def draw(data: xr.DataTree):
     return figure
 
 
-def _decay(ax, data: xr.DataTree, name: str) -> None:
+def _decay(ax: Axes, data: xr.DataTree, name: str) -> None:
     run, best = data[f"steps/{name}"].to_dataset(), data[f"optimum/{name}"].to_dataset()
     least = _least(data, name)
     with look(ax) as theme:
@@ -155,6 +160,7 @@ def _least(data: xr.DataTree, name: str) -> float:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     return [*_optimum_claims(data), *_density_claims(data), *_step_claims(data)]
 
 
@@ -206,7 +212,7 @@ def _optimum_claims(data: xr.DataTree) -> list[Claim]:
             "for all four D no measure has an energy below that of the tokens by more than 10⁻⁵"
             " (greatest 2 gap)",
             where,
-            2 * max(float(one.gap) for one in best.values()),
+            2 * max(float(optimum.gap) for optimum in best.values()),
             between(0, 1e-5),
             note=(
                 "E is convex for D ≽ 0: 2 (E − min V) bounds what is missing, V(x) = ∫e^{x·Dy}dμ(y)"
@@ -217,7 +223,7 @@ def _optimum_claims(data: xr.DataTree) -> list[Claim]:
 
 def _density_claims(data: xr.DataTree) -> list[Claim]:
     best, density = data["optimum/near poles"].to_dataset(), data["density"].to_dataset()
-    found, expected = _second(best.x)[1], float(density.second[1])
+    second, expected = _second(best.x)[1], float(density.second[1])
     where = "Figure 3; minimisers"
     return [
         Claim(
@@ -225,7 +231,7 @@ def _density_claims(data: xr.DataTree) -> list[Claim]:
             "D = diag(1, ¼, 1): N = 400 tokens of least energy gather near ±e_2, with mean x_2² ="
             " 0.890",
             where,
-            float(found),
+            float(second),
             near(0.890, 5e-4),
             note=f"mirror descent on densities: {expected:.6f}",
         ),
@@ -253,7 +259,7 @@ def _step_claims(data: xr.DataTree) -> list[Claim]:
     excess = max(float(run.flow_energy[-1]) - _least(data, name) for name, run in runs.items())
     count = int(runs["poles"].layer[-1])
     where = "Figure 3, published explicit steps"
-    found = [
+    statements = [
         Claim(
             "steps",
             f"after {count} explicit steps all four runs are close to the least energy (greatest"
@@ -263,7 +269,7 @@ def _step_claims(data: xr.DataTree) -> list[Claim]:
             between(0, 1e-5),
         ),
     ]
-    return found + [
+    return statements + [
         claim
         for name, pace in (("poles", 1), ("great circle", 2))
         for claim in _late_claims(data, name, pace)
@@ -301,4 +307,4 @@ def _late_claims(data: xr.DataTree, name: str, pace: int) -> list[Claim]:
 
 
 def _text(name: str) -> str:
-    return "(" + ", ".join(f"{one:g}" for one in CASES[name][0]) + ")"
+    return "(" + ", ".join(f"{entry:g}" for entry in CASES[name][0]) + ")"

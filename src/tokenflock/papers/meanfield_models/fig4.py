@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import optimal_tokens
@@ -28,13 +29,14 @@ METHODS = ("flow", "optimiser", "h = 0.05", "h = 0.0005")
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     x = np.array([[_end(method, np.diag([1.0, d2])) for method in METHODS] for d2 in VALUES])
     a2, b2 = (x**2).mean(axis=2)[..., 0], (x**2).mean(axis=2)[..., 1]
     ratio = np.tanh(a2) / np.tanh(VALUES[:, None] * b2)
     lack = np.abs(np.abs(x) - np.abs(x).mean(axis=2, keepdims=True)).max(axis=(2, 3))
     variables = {
-        name: (("d2", "by"), one)
-        for name, one in (("share", a2), ("ratio", ratio), ("asymmetry", lack))
+        name: (("d2", "by"), values)
+        for name, values in (("share", a2), ("ratio", ratio), ("asymmetry", lack))
     }
     setting = "N = 4, D = diag(1, d2), d2 = 0.5 to 10; 10,000 explicit steps of h = 0.05 and 0.0005"
     return xr.Dataset(
@@ -53,7 +55,8 @@ def _end(method: str, D: np.ndarray) -> np.ndarray:
     return simulate(law, START, t=STEPS * h, frames=2, solver=Layer(h=h)).x.values[-1]
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.5, 2.8))
     fine = np.linspace(0.5, 10, 200)
     with look(left) as theme:
@@ -98,11 +101,12 @@ def _name(method: str) -> str:
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     off = np.abs(data.ratio / data.d2 - 1)
     coarse, fine = off.sel(by="h = 0.05"), off.sel(by="h = 0.0005")
     exact = np.abs(data.share - four_particle_share(1.0, data.d2.values)[:, None])
     where = "Figure 4; four tokens"
-    found = [
+    statements = [
         Claim(
             name,
             f"four tokens at (±a, ±b), D = diag(1, d_2): tanh(a²)/tanh(d_2 b²) = d_2 by the {name}"
@@ -114,7 +118,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         )
         for name in ("flow", "optimiser")
     ]
-    found += [
+    statements += [
         Claim(
             "fine",
             "10,000 explicit steps of h = 0.0005 give the ratio to 2·10⁻⁴ for d_2 = 1, 2, …, 10"
@@ -145,4 +149,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
             note="an artefact of the step: the flow and the optimiser find a² > 0.97 there",
         ),
     ]
-    return found
+    return statements

@@ -15,8 +15,12 @@ quadrature points.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.integrate import quad
 from scipy.special import i0, ive
 
@@ -37,13 +41,14 @@ DIMENSIONS = (3, 4, 8)
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     points = scale.pick(quick=256, paper=1000)
     eps = np.unique(np.round(np.concatenate([PUBLISHED - 1, SMALL]), 12))
-    rows = [_minimiser(one, points) for one in eps]
-    found = xr.concat(rows, xr.DataArray(eps, dims="eps", name="eps"), combine_attrs="drop")
+    rows = [_minimiser(value, points) for value in eps]
+    minimisers = xr.concat(rows, xr.DataArray(eps, dims="eps", name="eps"), combine_attrs="drop")
     alpha = [_tilt(d) for d in DIMENSIONS]
     parts = {
-        "density": found,
+        "density": minimisers,
         "tilt": xr.Dataset({"alpha": ("d", alpha)}, coords={"d": list(DIMENSIONS)}),
     }
     setting = (
@@ -55,14 +60,14 @@ def compute(scale: Scale) -> xr.DataTree:
 
 def _minimiser(eps: float, points: int) -> xr.Dataset:
     D = np.diag([1.0, 1 + eps])
-    found = optimal_density(D, points=points)
-    w, angle = (found.density * found.weight).values, found.theta.values
+    optimum = optimal_density(D, points=points)
+    w, angle = (optimum.density * optimum.weight).values, optimum.theta.values
     shape = np.exp(steepness(eps) * np.cos(2 * angle))
-    x = found.nodes.values
+    x = optimum.nodes.values
     return xr.Dataset(
         {
-            "density": ("theta", found.density.values),
-            "gap": found.gap,
+            "density": ("theta", optimum.density.values),
+            "gap": optimum.gap,
             "energy": energy(D, x, w),
             "second": 2 * float(w @ np.cos(2 * angle)),
             "exact": exact_coefficient(D),
@@ -84,7 +89,7 @@ def exact_coefficient(D: np.ndarray, modes: int = 8, points: int = 64) -> float:
     return float(np.linalg.solve(K[1:, 1:], -K[1:, 0])[0])
 
 
-def steepness(eps):
+def steepness(eps: Any) -> Any:
     """Upsilon of the shape exp(Upsilon cos 2theta) that the published code fits."""
     return eps**2 / 5 + np.e / 2 * eps
 
@@ -140,35 +145,45 @@ def slope(density: xr.Dataset) -> float:
     return (4 * near_one - far) / 3
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.6, 2.9))
     density = data["density"].to_dataset()
-    with look(left) as theme:
+    _draw_minimisers(left, density)
+    _draw_second(right, density)
+    return figure
+
+
+def _draw_minimisers(ax: Axes, density: xr.Dataset) -> None:
+    """Minimisers for some d_2."""
+    with look(ax) as theme:
         shown = (-0.1, 0.0, 0.1, 0.2, 0.3)
         for k, eps in enumerate(shown):
-            one = density.sel(eps=eps, method="nearest")
+            curve = density.sel(eps=eps, method="nearest")
             colour = theme.sequential(0.35 + 0.6 * k / (len(shown) - 1))
-            left.plot(
-                one.theta,
-                one.density,
+            ax.plot(
+                curve.theta,
+                curve.density,
                 color=colour,
                 label=f"{1 + eps:g}",
                 linestyle="--" if eps < 0 else "-",
             )
-        left.set(
+        ax.set(
             xlabel=r"angle $\theta$ from $e_1$",
             ylabel="density",
             xlim=(0, 2 * np.pi),
             ylim=(0.03, 0.285),
         )
-        left.set_xticks(
-            np.pi * np.arange(5) / 2, ["0", r"$\pi/2$", r"$\pi$", r"$3\pi/2$", r"$2\pi$"]
-        )
-        left.legend(title="$d_2$", loc="lower center", ncols=5, columnspacing=0.9, handlelength=1.2)
-        left.set_title(r"Minimisers for $D=\mathrm{diag}(1,d_2)$")
-    with look(right) as theme:
+        ax.set_xticks(np.pi * np.arange(5) / 2, ["0", r"$\pi/2$", r"$\pi$", r"$3\pi/2$", r"$2\pi$"])
+        ax.legend(title="$d_2$", loc="lower center", ncols=5, columnspacing=0.9, handlelength=1.2)
+        ax.set_title(r"Minimisers for $D=\mathrm{diag}(1,d_2)$")
+
+
+def _draw_second(ax: Axes, density: xr.Dataset) -> None:
+    """The second mode of the minimiser, measured, exact and published."""
+    with look(ax) as theme:
         line = np.array([-0.1, 0.3])
-        right.plot(
+        ax.plot(
             density.eps,
             density.second,
             "o",
@@ -177,14 +192,14 @@ def draw(data: xr.DataTree):
             label="mirror descent",
         )
         fine = np.linspace(-0.1, 0.3, 81)
-        right.plot(
+        ax.plot(
             fine,
             [exact_coefficient(np.diag([1, 1 + e])) for e in fine],
             color=theme.palette[0],
             linewidth=1,
             label="exact",
         )
-        right.plot(
+        ax.plot(
             line,
             -minimiser_tilt(2) / 2 * line,
             "--",
@@ -192,7 +207,7 @@ def draw(data: xr.DataTree):
             linewidth=1,
             label=r"first order, $2.0817\,\varepsilon$",
         )
-        right.plot(
+        ax.plot(
             fine,
             _shape_second(fine),
             "-.",
@@ -200,7 +215,7 @@ def draw(data: xr.DataTree):
             linewidth=1.2,
             label=r"shape $e^{\Upsilon\cos 2\theta}$",
         )
-        right.plot(
+        ax.plot(
             line,
             published_slope() * line,
             ":",
@@ -208,17 +223,16 @@ def draw(data: xr.DataTree):
             linewidth=1.4,
             label=r"published, $0.8626\,\varepsilon$",
         )
-        right.set(
+        ax.set(
             xlabel=r"$\varepsilon=d_2-1$",
             ylabel=r"$c_2$ of $2\pi\rho=1+c_2\cos 2\theta+\dots$",
             xlim=(-0.105, 0.305),
         )
-        right.legend(loc="upper left")
-        right.set_title("Second mode of the minimiser")
-    return figure
+        ax.legend(loc="upper left")
+        ax.set_title("Second mode of the minimiser")
 
 
-def _shape_second(eps):
+def _shape_second(eps: Any) -> Any:
     """The coefficient of cos 2theta of the fitted shape, 2 I_1/I_0."""
     return (
         2
@@ -229,6 +243,7 @@ def _shape_second(eps):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     return [
         *_density_claims(data["density"].to_dataset()),
         *_shape_claims(data["density"].to_dataset()),
@@ -237,16 +252,16 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 
 def _density_claims(density: xr.Dataset) -> list[Claim]:
-    one = float(density.second.sel(eps=0.01, method="nearest"))
+    second = float(density.second.sel(eps=0.01, method="nearest"))
     where = "Figure 5; near-isotropic minimiser"
-    found, expected, wrong = slope(density), -float(minimiser_tilt(2)) / 2, published_slope()
+    tilt, expected, wrong = slope(density), -float(minimiser_tilt(2)) / 2, published_slope()
     return [
         Claim(
             "second",
             "D = diag(1, 1.01): the minimising density ρ has 2πρ = 1 + c_2 cos 2θ + … with c_2 ="
             " 0.02072033",
             where,
-            one,
+            second,
             near(0.02072033, 1e-6),
         ),
         Claim(
@@ -284,7 +299,7 @@ def _density_claims(density: xr.Dataset) -> list[Claim]:
             "d = 2, D = diag(1, 1 + ε): the density is (1/2π)(1 + 2.0816530588 ε cos 2θ) + O(ε²),"
             " −α/2 = I_1(1)/(2 I_2(1))",
             where,
-            found,
+            tilt,
             near(expected, 2e-4),
             note="central differences of ε = 0.01 and 0.02, extrapolated",
             erratum=(

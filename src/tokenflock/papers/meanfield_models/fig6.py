@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, simulate
@@ -39,6 +40,7 @@ LAYERS = {"t": END, "solver": Layer(h=0.1)}
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     counts = {"minus identity": 6, "distinct": scale.pick(quick=12, paper=100), "one axis": 10}
     parts = {f"runs/{name}": _runs(np.diag(D), counts[name]) for name, D in CASES.items()}
     parts |= {
@@ -52,9 +54,9 @@ def compute(scale: Scale) -> xr.DataTree:
 
 def _runs(D: np.ndarray, count: int) -> xr.Dataset:
     """Where each run ends, and its energy."""
-    one = {"times": [END], "observe": [FlowEnergy()], **LAYERS}
+    options = {"times": [END], "observe": [FlowEnergy()], **LAYERS}
     runs = [
-        simulate(Burger(D=D), Uniform(n=N, d=3), seed=SEED + k, **one).isel(time=-1)
+        simulate(Burger(D=D), Uniform(n=N, d=3), seed=SEED + k, **options).isel(time=-1)
         for k in range(count)
     ]
     x = np.stack([run.x.values for run in runs])
@@ -68,7 +70,7 @@ def _runs(D: np.ndarray, count: int) -> xr.Dataset:
 
 def _masses(scale: Scale) -> xr.Dataset:
     """|2p - 1| of many runs for D = -I."""
-    found = ensemble(
+    runs = ensemble(
         Burger(D=-np.eye(3)),
         Uniform(n=N, d=3),
         repeats=scale.pick(quick=64, paper=1000),
@@ -78,7 +80,7 @@ def _masses(scale: Scale) -> xr.Dataset:
         progress=scale.progress,
         **LAYERS,
     )
-    return found.isel(time=-1, drop=True).drop_attrs()
+    return runs.isel(time=-1, drop=True).drop_attrs()
 
 
 def _stability() -> xr.Dataset:
@@ -88,7 +90,7 @@ def _stability() -> xr.Dataset:
     p = np.linspace(0.02, 0.98, 49)
     ends = [brentq(parting, *sides, xtol=1e-13) for sides in ((0.02, 0.5), (0.5, 0.98))]
     return xr.Dataset(
-        {"parting": ("p", [parting(one) for one in p]), "end": ("side", ends)}, coords={"p": p}
+        {"parting": ("p", [parting(share) for share in p]), "end": ("side", ends)}, coords={"p": p}
     )
 
 
@@ -115,7 +117,8 @@ def _bound(count: int) -> xr.Dataset:
     return xr.Dataset({"ratio": ("sample", ratios)})
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(1, 4, size=(2.5, 2.9), width_ratios=(1, 1, 1, 1.15))
     titles = ("$D=-I$", r"$D=-\mathrm{diag}(1,3,4)$", r"$D=\mathrm{diag}(-1,0,0)$")
     for ax, name, title in zip(axes, CASES, titles):
@@ -166,23 +169,24 @@ def spread(x: np.ndarray) -> float:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     runs = {name: data[f"runs/{name}"].to_dataset() for name in CASES}
     return [*_run_claims(runs), *_mass_claims(data, runs), *_bound_claims(data, runs)]
 
 
 def _run_claims(runs: dict[str, xr.Dataset]) -> list[Claim]:
-    found = [
+    statements = [
         Claim(
             f"pairs-{name.split()[-1]}",
             f"D = diag{_text(name)}, N = 100: every run ends in two opposite clusters "
-            f"(greatest 1 − |⟨x_i, x_1⟩|; {one.sizes['run']} runs)",
+            f"(greatest 1 − |⟨x_i, x_1⟩|; {ends.sizes['run']} runs)",
             "Figure 6",
-            spread(one.x.values),
+            spread(ends.x.values),
             between(-1e-14, 1e-6),
         )
-        for name, one in runs.items()
+        for name, ends in runs.items()
     ]
-    found += [
+    statements += [
         Claim(
             f"axis-{name.split()[-1]}",
             f"D = diag{_text(name)}: the pair lies on ±e_{axis + 1}, the eigenvector of λ_min "
@@ -193,7 +197,7 @@ def _run_claims(runs: dict[str, xr.Dataset]) -> list[Claim]:
         )
         for name, axis in AXES.items()
     ]
-    return found
+    return statements
 
 
 def _mass_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
@@ -241,12 +245,12 @@ def _mass_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
 
 
 def _bound_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
-    shares = {name: _pair(one.x.values)[0] for name, one in runs.items()}
+    shares = {name: _pair(ends.x.values)[0] for name, ends in runs.items()}
     off = max(
-        float(np.abs(one.energy / antipodal_energy(min(CASES[name]), shares[name]) - 1).max())
-        for name, one in runs.items()
+        float(np.abs(ends.energy / antipodal_energy(min(CASES[name]), shares[name]) - 1).max())
+        for name, ends in runs.items()
     )
-    ratio = np.concatenate([one.energy / np.cosh(min(CASES[name])) for name, one in runs.items()])
+    ratio = np.concatenate([ends.energy / np.cosh(min(CASES[name])) for name, ends in runs.items()])
     equal = np.concatenate([share == 0.5 for share in shares.values()])
     bound = data["bound"].ratio.values
     where = "Maximisers, negative case"
@@ -282,4 +286,4 @@ def _bound_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]
 
 
 def _text(name: str) -> str:
-    return "(" + ", ".join(f"{one:g}".replace("-", "−") for one in CASES[name]) + ")"
+    return "(" + ", ".join(f"{entry:g}".replace("-", "−") for entry in CASES[name]) + ")"

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, simulate
@@ -36,6 +38,7 @@ NAMES = ("one at e2", "two at e1", "two at e2")
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     few = np.array([-1, -0.5, 0, 0.2, 0.4, 0.5, TRAP, 0.7, 0.8, 0.9, 1])
     d2 = scale.pick(quick=few, paper=np.unique(np.append(np.linspace(-1, 1, 41), TRAP).round(12)))
     parts = {
@@ -53,8 +56,8 @@ def compute(scale: Scale) -> xr.DataTree:
 
 def _states(d2: float) -> list[float]:
     """Energies of the three candidates."""
-    D, half, one = np.diag([-1.0, d2]), np.full(2, 0.5), np.eye(2)
-    return [energy(D, one[1:], np.ones(1)), *(energy(D, np.stack([z, -z]), half) for z in one)]
+    D, half, axes = np.diag([-1.0, d2]), np.full(2, 0.5), np.eye(2)
+    return [energy(D, axes[1:], np.ones(1)), *(energy(D, np.stack([z, -z]), half) for z in axes)]
 
 
 def _candidates() -> xr.Dataset:
@@ -77,8 +80,8 @@ def _candidates() -> xr.Dataset:
 
 def _ascent(d2: np.ndarray, runs: int, scale: Scale) -> xr.Dataset:
     """Energy at the end of every run."""
-    matrices = np.array([np.diag([-1.0, one]) for one in d2])
-    found = ensemble(
+    matrices = np.array([np.diag([-1.0, value]) for value in d2])
+    ends = ensemble(
         Burger(D=np.eye(2)),
         Uniform(n=100, d=2),
         over={"dynamics.D": matrices},
@@ -91,7 +94,7 @@ def _ascent(d2: np.ndarray, runs: int, scale: Scale) -> xr.Dataset:
         dtype="float64",
         progress=scale.progress,
     ).isel(time=-1, drop=True)
-    return found.rename({"dynamics.D": "d2"}).assign_coords(d2=d2).drop_attrs()
+    return ends.rename({"dynamics.D": "d2"}).assign_coords(d2=d2).drop_attrs()
 
 
 def _ends(count: int) -> xr.Dataset:
@@ -121,17 +124,25 @@ def _least(count: int) -> xr.Dataset:
     )
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.6, 2.9), width_ratios=(1.25, 1))
     states, runs = data["candidates"].to_dataset(), data["ascent"].to_dataset()
+    _draw_candidates(left, states, runs)
+    _draw_hessian(right, states)
+    return figure
+
+
+def _draw_candidates(ax: Axes, states: xr.Dataset, runs: xr.Dataset) -> None:
+    """Energies of the candidates, and where runs end."""
     labels = (
         r"$e^{d_2}$: one cluster at $e_2$",
         r"$\cosh 1$: two equal at $\pm e_1$",
         r"$\cosh d_2$: two equal at $\pm e_2$",
     )
-    with look(left) as theme:
+    with look(ax) as theme:
         for k, (name, label) in enumerate(zip(NAMES, labels)):
-            left.plot(
+            ax.plot(
                 states.d2,
                 states.energy.sel(state=name),
                 ("-", "--", ":")[k],
@@ -139,7 +150,7 @@ def draw(data: xr.DataTree):
                 label=label,
             )
         d2 = np.repeat(runs.d2.values, runs.sizes["repeat"])
-        left.plot(
+        ax.plot(
             d2,
             runs.flow_energy.values.ravel(),
             "o",
@@ -148,8 +159,8 @@ def draw(data: xr.DataTree):
             markerfacecolor="none",
             label="ascent, runs (any masses)",
         )
-        left.axvline(float(states.crossing), color=theme.soft, linewidth=0.6)
-        left.annotate(
+        ax.axvline(float(states.crossing), color=theme.soft, linewidth=0.6)
+        ax.annotate(
             r"$\ln\cosh 1$",
             (float(states.crossing), 0.42),
             xytext=(-4, 0),
@@ -157,19 +168,23 @@ def draw(data: xr.DataTree):
             ha="right",
             color=theme.soft,
         )
-        left.set(xlabel="$d_2$", ylabel="energy $E$", xlim=(-1.03, 1.03), ylim=(0.3, 2.8))
-        left.legend(loc="upper left")
-        left.set_title(r"Candidates for $D=\mathrm{diag}(-1,d_2)$")
-    with look(right) as theme:
-        right.axhline(0, color=theme.soft, linewidth=0.6)
-        right.plot(
+        ax.set(xlabel="$d_2$", ylabel="energy $E$", xlim=(-1.03, 1.03), ylim=(0.3, 2.8))
+        ax.legend(loc="upper left")
+        ax.set_title(r"Candidates for $D=\mathrm{diag}(-1,d_2)$")
+
+
+def _draw_hessian(ax: Axes, states: xr.Dataset) -> None:
+    """The largest eigenvalue at two clusters."""
+    with look(ax) as theme:
+        ax.axhline(0, color=theme.soft, linewidth=0.6)
+        ax.plot(
             states.d2,
             two_cluster_growth(-1.0, states.d2.values),
             color=theme.palette[1],
             linewidth=1,
             label="closed form",
         )
-        right.plot(
+        ax.plot(
             states.d2[::6],
             states.growth[::6],
             "o",
@@ -177,7 +192,7 @@ def draw(data: xr.DataTree):
             markersize=3.5,
             label="derivative of the field",
         )
-        right.axvspan(
+        ax.axvspan(
             float(states.crossing),
             float(states.release),
             color=theme.faint,
@@ -185,21 +200,21 @@ def draw(data: xr.DataTree):
             linewidth=0,
         )
         middle = (float(states.crossing) + float(states.release)) / 2
-        right.text(
+        ax.text(
             middle,
             0.03,
             "trap",
-            transform=right.get_xaxis_transform(),
+            transform=ax.get_xaxis_transform(),
             ha="center",
             color=theme.soft,
         )
-        right.set(xlabel="$d_2$", ylabel="largest eigenvalue", xlim=(-1.03, 1.03))
-        right.legend(loc="upper left")
-        right.set_title(r"Hessian at two clusters $\pm e_1$")
-    return figure
+        ax.set(xlabel="$d_2$", ylabel="largest eigenvalue", xlim=(-1.03, 1.03))
+        ax.legend(loc="upper left")
+        ax.set_title(r"Hessian at two clusters $\pm e_1$")
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     return [
         *_state_claims(data["candidates"].to_dataset()),
         *_ascent_claims(data["ascent"].to_dataset()),

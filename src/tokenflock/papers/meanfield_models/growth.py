@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Noisy, SelfAttention, Sinkhorn, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
@@ -30,6 +31,7 @@ DEGREES = (1, 2, 3, 4)
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     points = scale.pick(quick={2: 96, 3: 48, 8: 48}, paper={2: 192, 3: 96, 8: 96})  # nodes, by d
     times = [
         [1 / float(abs(_expected(name, d, beta)).max()) for d, beta in PLACES] for name in LAWS
@@ -94,7 +96,8 @@ def _expected(law: str, d: int, beta: float) -> np.ndarray:
     )
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, axes = panels(2, len(data.place), size=(2.7, 2.1), sharex=True)
     for number, ax in enumerate(axes):
         row, place = divmod(number, len(data.place))
@@ -127,13 +130,14 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     return [*(_growth_claim(data, law) for law in LAWS), *_switch_claims(data)]
 
 
 def _growth_claim(data: xr.Dataset, law: str) -> Claim:
-    one = data.sel(law=law)
+    modes = data.sel(law=law)
     rates = np.array([_expected(law, int(d), float(beta)) for d, beta in zip(data.d, data.beta)])
-    off = np.expm1((one.rate.values - rates) * one.time.values[:, None])
+    off = np.expm1((modes.rate.values - rates) * modes.time.values[:, None])
     formula = {
         "SA": "k(k+d−2) λ_k/(β λ_0)",
         "USA": "k(k+d−2) λ_k/β",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.meanfield import PoissonKernel, evolve
@@ -29,6 +30,7 @@ LAWS = {
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     frames = scale.pick(quick=31, paper=121)
     runs = [
         evolve(law, PoissonKernel(r=R0), t=T, frames=frames, points=POINTS) for law in LAWS.values()
@@ -53,7 +55,8 @@ def compute(scale: Scale) -> xr.Dataset:
     )
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.8, 2.8))
     r = poisson_order(data.time.values, R0)
     with look(left) as theme:
@@ -101,6 +104,7 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     r = poisson_order(data.time.values, R0)
     exact = data.moment.sel(law=["SA", "USA"])
     kernel = poisson_density(data.theta.values, r[:, None])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.signal import resample
 
 from tokenflock.dynamics import Fast, SelfAttention
@@ -30,6 +31,7 @@ FINE = 16384
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     repeats = scale.pick(quick=36, paper=200)
     law = SelfAttention(beta=BETA)
     limit = evolve(law, START, times=TIMES, t=TIMES[-1], points=96)
@@ -76,11 +78,14 @@ def _distances(run: xr.Dataset, limit: xr.Dataset, fine: int = FINE) -> list[flo
     """W_1 at each time."""
     theta = 2 * np.pi * np.arange(fine) / fine
     points = np.stack([np.cos(theta), np.sin(theta)], axis=1)
-    masses = [np.maximum(resample(one, fine), 0) for one in limit.density.values]
+    masses = [
+        np.maximum(np.asarray(resample(density, fine)), 0) for density in limit.density.values
+    ]
     return [wasserstein(x, points, p=1, w_b=w) for x, w in zip(run.x.values, masses)]
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.8, 2.9))
     n = data.n.values
     with look(left) as theme:
@@ -102,7 +107,7 @@ def draw(data: xr.Dataset):
             linestyle="--",
         )
         left.set(xlabel="number of tokens $n$", ylabel=r"$W_1(\mu_n(t),\,\mu(t))$")
-        left.set_xticks(n, [str(one) for one in n])
+        left.set_xticks(n, [str(count) for count in n])
         left.minorticks_off()
         left.legend(loc="lower left")
         left.set_title(
@@ -118,6 +123,7 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     n = data.n.values
     scaled = data.quantiles * data.n
     slope = np.polyfit(np.log(n), np.log(data.quantiles.sel(time=1.0)), 1)[0]

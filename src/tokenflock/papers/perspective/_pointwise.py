@@ -4,17 +4,21 @@ NumPy in, NumPy out.
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.optimize import brentq
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.place import on_cpu
 from tokenflock.observables import Energy
 from tokenflock.precision import cast, precision
+from tokenflock.shapes import Array, Scalar
 
 
 def velocity(law: Dynamics, x: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
@@ -67,10 +71,15 @@ def energy_hessian(place: Callable, at: np.ndarray, beta: float, *fixed: np.ndar
     return _call(_energy_hessian, Energy(beta=beta), place, at, *fixed)
 
 
-def circle(theta):
+def circle(theta: Any) -> Any:
     """Tokens on the circle at these angles, (n, 2), by JAX or NumPy as the angles are."""
     on = jnp if isinstance(theta, jax.Array) else np
     return on.stack([on.cos(theta), on.sin(theta)], axis=-1)
+
+
+def zero(function: Callable[[float], Any], low: float, high: float, xtol: float) -> float:
+    """Where a function of one number changes its sign, by Brent's method."""
+    return typing.cast(float, brentq(function, low, high, xtol=xtol))
 
 
 def unit(x: np.ndarray) -> np.ndarray:
@@ -83,50 +92,50 @@ def equal(tokens: np.ndarray) -> np.ndarray:
     return np.full(len(tokens), 1 / len(tokens))
 
 
-def _call(function: Callable, *arguments):
+def _call(function: Callable, *arguments: Any) -> np.ndarray:
     with precision("float64"), on_cpu():
-        return np.asarray(function(*(cast(one, "float64") for one in arguments)))
+        return np.asarray(function(*(cast(argument, "float64") for argument in arguments)))
 
 
 @eqx.filter_jit
-def _velocity(law, x, w):
+def _velocity(law: Dynamics, x: Array, w: Array) -> Array:
     return law.velocity(jnp.zeros(()), x, w)
 
 
 @eqx.filter_jit
-def _velocity_jacobian(law, x, w):
+def _velocity_jacobian(law: Dynamics, x: Array, w: Array) -> Array:
     return jax.jacfwd(lambda tokens: _velocity(law, tokens, w))(x)
 
 
 @eqx.filter_jit
-def _turning(law, theta, w):
+def _turning(law: Dynamics, theta: Array, w: Array) -> Array:
     x = circle(theta)
     return jnp.sum(_velocity(law, x, w) * jnp.stack([-x[:, 1], x[:, 0]], axis=-1), axis=-1)
 
 
 @eqx.filter_jit
-def _turning_jacobian(law, theta, w):
+def _turning_jacobian(law: Dynamics, theta: Array, w: Array) -> Array:
     return jax.jacfwd(lambda angle: _turning(law, angle, w))(theta)
 
 
 @eqx.filter_jit
-def _energy(measured, x, w):
+def _energy(measured: Energy, x: Array, w: Array) -> Scalar:
     return measured.measure(x, w)
 
 
 @eqx.filter_jit
-def _energies(measured, x, w):
+def _energies(measured: Energy, x: Array, w: Array) -> Scalar:
     return jax.vmap(measured.measure)(x, w)
 
 
 @eqx.filter_jit
-def _energy_by_weight(measured, x, w):
+def _energy_by_weight(measured: Energy, x: Array, w: Array) -> Array:
     return jax.grad(lambda weights: measured.measure(x, weights))(w)
 
 
 @eqx.filter_jit
-def _energy_hessian(measured, place, at, *fixed):
-    def value(parameters):
+def _energy_hessian(measured: Energy, place: Callable, at: Array, *fixed: Array) -> Array:
+    def value(parameters: Array) -> Scalar:
         x = place(parameters, *fixed)
         return measured.measure(x, jnp.full(len(x), 1 / len(x)))
 

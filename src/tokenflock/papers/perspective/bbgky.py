@@ -14,12 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Unnormalised
 from tokenflock.plots import look, panels
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, at_least, between, monte_carlo, near
 from tokenflock.reproduction.scale import Scale
+from tokenflock.shapes import Array
 from tokenflock.solvers import RK4
 from tokenflock.theory import initial_correlation_speed, initial_pair_density_speed
 
@@ -32,6 +34,7 @@ EQUAL = np.full(N, 1 / N)
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     count = scale.pick(quick=40_000, paper=400_000)
     with precision("float64"):
         speeds, frames = (
@@ -59,7 +62,7 @@ def compute(scale: Scale) -> xr.Dataset:
     )
 
 
-def _on_circle(theta):
+def _on_circle(theta: Array) -> Array:
     return jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=-1)
 
 
@@ -82,12 +85,14 @@ def _mode_speeds() -> np.ndarray:
 
 def _flow(theta: np.ndarray) -> np.ndarray:
     """Angles of many systems at t = 0, h, 2h and at the end, (4, systems, n)."""
-    solver = RK4(h=H)
+    solver, no_noise = RK4(h=H), jax.random.key(0)
 
-    def advance(x, steps):
-        return jax.lax.fori_loop(0, steps, lambda _, y: solver.step(LAW, 0.0, y, EQUAL, None), x)
+    def advance(x: Array, steps: int) -> Array:
+        return jax.lax.fori_loop(
+            0, steps, lambda _, y: solver.step(LAW, 0.0, y, EQUAL, no_noise), x
+        )
 
-    def frames(x):
+    def frames(x: Array) -> Array:
         first = advance(x, 1)
         second = advance(first, 1)
         return jnp.stack([x, first, second, advance(second, STEPS - 2)])
@@ -96,11 +101,12 @@ def _flow(theta: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.arctan2(x[..., 1], x[..., 0]), 0, 1)
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.5, 2.7))
     x = np.linspace(-np.pi, np.pi, 400)
     with look(left) as theme:
-        found = (data.speed.values[:, None] * np.cos(np.outer(MODES, x[::16]))).sum(0) / np.pi
+        sums = (data.speed.values[:, None] * np.cos(np.outer(MODES, x[::16]))).sum(0) / np.pi
         left.axhline(0, color=theme.faint, linewidth=0.8)
         left.plot(
             x,
@@ -111,7 +117,7 @@ def draw(data: xr.Dataset):
         )
         left.plot(
             x[::16],
-            found,
+            sums,
             "o",
             color=theme.palette[0],
             markersize=3.5,
@@ -142,6 +148,7 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     exact = float(initial_correlation_speed(N, BETA))
     x = 2 * np.pi * np.arange(256) / 256
     modes = (

@@ -15,6 +15,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
@@ -39,6 +40,7 @@ FINE = RK4(h=0.01)
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     runs = {
         "SA": simulate(
             SelfAttention(beta=BETA), Uniform(n=N, d=D), t=24.0, frames=241, solver=FINE
@@ -89,8 +91,8 @@ def _proof(run: xr.Dataset, law: Dynamics) -> dict:
     wide = (alpha >= 0.5) & (1 - alpha > 1e-10)
     gaps = ((x[:, :, None] - x[:, None]) ** 2).sum(-1).max(axis=(1, 2)) / 2
     return {
-        "least_start": min(float(one[0]) for one in margins),
-        "least_step": min(float(one.diff("time").min()) for one in margins),
+        "least_start": min(float(margin[0]) for margin in margins),
+        "least_step": min(float(margin.diff("time").min()) for margin in margins),
         "outside": max(away),
         "least_pull": float((speed[wide] / (1 - alpha[wide])).min()),
         "spread": (
@@ -106,7 +108,7 @@ def _alpha(x: np.ndarray, limit: np.ndarray, law: Dynamics) -> tuple[np.ndarray,
     """
     n = x.shape[1]
     with precision("float64"):
-        v = np.asarray(jax.vmap(lambda one: law.velocity(0.0, one, np.full(n, 1 / n)))(x))
+        v = np.asarray(jax.vmap(lambda tokens: law.velocity(0.0, tokens, np.full(n, 1 / n)))(x))
     gap = ((x - limit) ** 2).sum(-1) / 2  # 1 - <x_i, x*>, without cancellation
     far = gap.argmax(axis=1)[:, None]
     return 1 - gap.max(axis=1), np.take_along_axis(v @ limit, far, axis=1)[:, 0]
@@ -140,7 +142,7 @@ def _random_matrices(scale: Scale) -> xr.Dataset:
     """
     n, d, beta = 16, 8, 2.0
     repeats = scale.pick(quick=128, paper=2048)
-    found = ensemble(
+    runs = ensemble(
         Attention(beta=beta / np.sqrt(d)),
         Hemisphere(n=n, d=d),
         t=200.0,
@@ -154,10 +156,11 @@ def _random_matrices(scale: Scale) -> xr.Dataset:
         dtype="float64",
         progress=scale.progress,
     )
-    return found[["minimum_cosine", "cone_margin"]].drop_attrs()
+    return runs[["minimum_cosine", "cone_margin"]].drop_attrs()
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.5, 2.7))
     lines = {
         "SA": ("-", r"SA: $e^{-2t}$"),
@@ -197,11 +200,12 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     return [
         *_rate_claims(data),
-        *_proof_claims(data["SA"]),
-        *_pair_claims(data["pair"]),
-        *_random_claims(data["random"]),
+        *_proof_claims(data.children["SA"]),
+        *_pair_claims(data.children["pair"]),
+        *_random_claims(data.children["random"]),
     ]
 
 

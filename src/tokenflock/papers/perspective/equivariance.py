@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.stats import ortho_group
 
 import tokenflock as flock
 from tokenflock.dynamics import Attention, Causal, MultiHead, SelfAttention, Unnormalised
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.papers.perspective._pointwise import unit
 from tokenflock.plots import look, panels
 from tokenflock.reproduction.claim import Claim, at_least, at_most
@@ -28,6 +30,7 @@ ROUNDING, BROKEN = 1e-12, 1e-3
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     rng = np.random.default_rng(0)
     x = unit(rng.normal(size=(N, D)))
     general, listens, causal, SA, USA = (
@@ -38,7 +41,7 @@ def compute(scale: Scale) -> xr.Dataset:
         Unnormalised(BETA),
     )
     twice, some = (2,) * 8, (1, 1, 1, 1, 2, 3, 3, 4)
-    found = {
+    gaps = {
         "order": (_order(general, x, rng), _order(causal, x, rng)),
         "heads": (_order(_two_heads(rng), x, rng), _order(causal, x, rng)),
         "rotation": (_rotation(SA, x, rng), _rotation(general, x, rng)),
@@ -48,53 +51,55 @@ def compute(scale: Scale) -> xr.Dataset:
         "copies-usa": (_masses(USA, x[:8], twice, twice), _masses(USA, x[:8], some, twice)),
         "masses": (_masses(SA, x[:8], some, some), _masses(SA, x[:8], some, twice)),
     }
-    values = np.array(list(found.values()))
+    values = np.array(list(gaps.values()))
     return xr.Dataset(
         {"kept": ("symmetry", values[:, 0]), "broken": ("symmetry", values[:, 1])},
-        coords={"symmetry": list(found)},
+        coords={"symmetry": list(gaps)},
         attrs={"setting": f"n = {N}, d = {D}, beta = {BETA:g}, RK4 h = 0.05, t <= {END:g}"},
     )
 
 
-def _general(rng, **chosen) -> Attention:
+def _general(rng: np.random.Generator, **chosen) -> Attention:
     Q, K, V = rng.normal(size=(3, D, D)) / np.sqrt(D)
     return Attention(**({"beta": BETA, "Q": Q, "K": K, "V": V} | chosen))
 
 
-def _two_heads(rng) -> MultiHead:
+def _two_heads(rng: np.random.Generator) -> MultiHead:
     Q, K, V = rng.normal(size=(3, 2, D, D)) / np.sqrt(D)
     return MultiHead(V=V, Q=Q, K=K, beta=BETA)
 
 
-def _run(law, x: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
+def _run(law: Dynamics, x: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
     """Tokens at all times, (time, n, d)."""
     return flock.simulate(law, Given(x, w=w), t=END, frames=21, solver=RK4(h=0.05)).x.values
 
 
-def _order(law, x, rng) -> float:
+def _order(law: Dynamics, x: np.ndarray, rng: np.random.Generator) -> float:
     order = rng.permutation(len(x))
     return _gap(_run(law, x[order]), _run(law, x)[:, order])
 
 
-def _rotation(law, x, rng) -> float:
-    turn = ortho_group.rvs(x.shape[1], random_state=rng)
-    return _gap(_run(law, x @ turn), _run(law, x) @ turn)
+def _rotation(law: Dynamics, x: np.ndarray, rng: np.random.Generator) -> float:
+    rotation = ortho_group.rvs(x.shape[1], random_state=rng)
+    return _gap(_run(law, x @ rotation), _run(law, x) @ rotation)
 
 
-def _outside(law, x, rng) -> float:
+def _outside(law: Dynamics, x: np.ndarray, rng: np.random.Generator) -> float:
     """How far tokens that start in a random plane leave it."""
     plane = ortho_group.rvs(x.shape[1], random_state=rng)[:, :2]
     path = _run(law, unit(x @ plane @ plane.T))
     return _gap(path, path @ plane @ plane.T)
 
 
-def _coincident(law, x) -> float:
+def _coincident(law: Dynamics, x: np.ndarray) -> float:
     """The first token and the last, a copy of it."""
     path = _run(law, np.concatenate([x[:-1], x[:1]]))
     return _gap(path[:, :1], path[:, -1:])
 
 
-def _masses(law, x, counts, weights) -> float:
+def _masses(
+    law: Dynamics, x: np.ndarray, counts: tuple[int, ...], weights: tuple[int, ...]
+) -> float:
     """Each token so many times, against once with a weight in proportion."""
     return _gap(
         _run(law, np.repeat(x, counts, axis=0)),
@@ -154,7 +159,8 @@ _LABELS = {
 }
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (ax,) = panels(1, 1, size=(6.4, 3.0))
     rows = np.arange(data.sizes["symmetry"])[::-1]
     floor = 1e-17
@@ -189,16 +195,17 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    found = []
+    """What the numbers say."""
+    statements = []
     for name, (statement, without) in _SAID.items():
-        one = data.sel(symmetry=name)
-        note = f"for comparison, {without}: {float(one.broken):.2g}"
-        found.append(
+        gaps = data.sel(symmetry=name)
+        note = f"for comparison, {without}: {float(gaps.broken):.2g}"
+        statements.append(
             Claim(
                 name,
                 f"{statement} (n = {N}, β = {BETA:g}, t ≤ {END:g})",
                 SOURCE if name in ("order", "heads") else "from the equations, beside Remark 2.2",
-                float(one.kept),
+                float(gaps.kept),
                 at_most(ROUNDING),
                 note=note,
             )
@@ -207,4 +214,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
     statement = (
         "the comparison sees a broken symmetry: laws without one differ by far more than rounding"
     )
-    return [*found, Claim("sensitive", statement, SOURCE, least, at_least(BROKEN))]
+    return [*statements, Claim("sensitive", statement, SOURCE, least, at_least(BROKEN))]

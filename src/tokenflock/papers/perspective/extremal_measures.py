@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.optimize import minimize, root
 from scipy.special import eval_legendre, softmax
 
@@ -54,6 +56,7 @@ CELLS = (
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     parts = {
         "kernel": _kernel(),
         "density": _density(scale.pick(quick=3, paper=20)),
@@ -70,7 +73,7 @@ def compute(scale: Scale) -> xr.DataTree:
 def _circle_grid() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points, weights, and the ripples cos(k theta), whose squares have mean 1/2 (1 for k = 0)."""
     theta = 2 * np.pi * np.arange(64) / 64
-    return circle(theta), np.full(64, 1 / 64), np.cos(DEGREES[:, None] * theta)
+    return np.asarray(circle(theta)), np.full(64, 1 / 64), np.cos(DEGREES[:, None] * theta)
 
 
 def _sphere_grid() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -85,22 +88,22 @@ def _kernel() -> xr.Dataset:
     """lambda_k: 2 beta times the part of the energy that is quadratic in a ripple of degree k, over
     its mean square.
     """
-    found = []
+    rows = []
     for x, w, ripples in (_circle_grid(), _sphere_grid()):
         flat = energy(x, BETA, w)
         bent = [
             (energy(x, BETA, w * (1 + r / 2)) + energy(x, BETA, w * (1 - r / 2)) - 2 * flat) / 2
             for r in ripples
         ]
-        found.append([2 * BETA * 4 * b / (w @ r**2) for b, r in zip(bent, ripples)])
-        found[-1][0] = 2 * BETA * flat  # a ripple of degree zero is the uniform measure itself
-    return xr.Dataset({"eigenvalue": (("d", "k"), found)}, coords={"d": [2, 3], "k": DEGREES})
+        rows.append([2 * BETA * 4 * b / (w @ r**2) for b, r in zip(bent, ripples)])
+        rows[-1][0] = 2 * BETA * flat  # a ripple of degree zero is the uniform measure itself
+    return xr.Dataset({"eigenvalue": (("d", "k"), rows)}, coords={"d": [2, 3], "k": DEGREES})
 
 
 def _density(starts: int) -> xr.Dataset:
     """Weights on 16 angles that minimise the energy, from random ones."""
     rng = np.random.default_rng(0)
-    x = circle(2 * np.pi * np.arange(N) / N)
+    x = np.asarray(circle(2 * np.pi * np.arange(N) / N))
     first = np.array([softmax(2 * rng.normal(size=N)) for _ in range(starts)])
     last = np.array([_minimise(x, np.log(w)) for w in first])
     energies = [energy(x, BETA, w) for w in last]
@@ -182,17 +185,18 @@ def _samples(count: int) -> xr.Dataset:
     )
 
 
-def _uniform(rng, count: int, n: int, d: int) -> np.ndarray:
+def _uniform(rng: np.random.Generator, count: int, n: int, d: int) -> np.ndarray:
     return unit(rng.normal(size=(count, n, d)))
 
 
-def _clustered(rng, count: int, d: int) -> np.ndarray:
+def _clustered(rng: np.random.Generator, count: int, d: int) -> np.ndarray:
     """Eight tokens about one direction, from tight to loose."""
     spread = 10 ** rng.uniform(-3, 1, size=(count, 1, 1))
     return unit(_uniform(rng, count, 1, d) + spread * rng.normal(size=(count, 8, d)))
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(1, 3, size=(3.2, 2.8))
     _draw_kernel(axes[0], data["kernel"].to_dataset())
     _draw_density(axes[1], data["density"].to_dataset())
@@ -200,7 +204,7 @@ def draw(data: xr.DataTree):
     return figure
 
 
-def _draw_kernel(ax, kernel: xr.Dataset) -> None:
+def _draw_kernel(ax: Axes, kernel: xr.Dataset) -> None:
     with look(ax) as theme:
         for colour, mark, dash, d in zip(theme.palette, "oD", ("-", "--"), kernel.d.values):
             ax.plot(
@@ -223,7 +227,7 @@ def _draw_kernel(ax, kernel: xr.Dataset) -> None:
         ax.legend(title="measured (lines: Bessel)", alignment="left")
 
 
-def _draw_density(ax, density: xr.Dataset) -> None:
+def _draw_density(ax: Axes, density: xr.Dataset) -> None:
     cells = np.arange(N + 1) * 360 / N
     with look(ax) as theme:
         ax.stairs(
@@ -242,7 +246,7 @@ def _draw_density(ax, density: xr.Dataset) -> None:
         ax.legend()
 
 
-def _draw_flows(ax, flows: xr.Dataset) -> None:
+def _draw_flows(ax: Axes, flows: xr.Dataset) -> None:
     with look(ax) as theme:
         for colour, law in zip((theme.palette[0], theme.palette[2]), flows.law.values):
             ax.plot(flows.time, flows.energy.sel(law=law), color=colour, label="$" + str(law) + "$")
@@ -259,6 +263,7 @@ def _draw_flows(ax, flows: xr.Dataset) -> None:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     kernel, density = data["kernel"].to_dataset(), data["density"].to_dataset()
     flows, samples = data["flows"].to_dataset(), data["samples"].to_dataset()
     return [

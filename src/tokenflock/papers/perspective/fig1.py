@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from tokenflock.errors import UserError
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
@@ -49,6 +51,7 @@ COLOURS = {"as trained": 0, "one head": 1, "untrained": 3}
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     model, probing = _model(scale.model)
     try:
         loaded = probing.load(model)
@@ -63,7 +66,7 @@ def compute(scale: Scale) -> xr.Dataset:
             seed=0,
             length=min(LENGTH, facts.room),
         )
-        told = _told(scale.progress, 4)
+        report = _report(scale.progress, 4)
         runs = [
             probing.probe(
                 model,
@@ -73,7 +76,7 @@ def compute(scale: Scale) -> xr.Dataset:
                 record=Recording(states=False),
                 observe=_observables(),
                 batch=1,
-                progress=told(k),
+                progress=report(k),
             )
             for k, variant in enumerate(VARIANTS.values())
         ]
@@ -83,25 +86,11 @@ def compute(scale: Scale) -> xr.Dataset:
             2 * depth,
             record=Recording(layers=[0, depth, 2 * depth]),
             batch=1,
-            progress=told(3),
+            progress=report(3),
         )
     except UserError as error:
         raise NotRun(str(error)) from None
-    measured = [one.name for one in _observables()]
-    variants = xr.concat(
-        [run[measured] for run in runs],
-        "variant",
-        coords="minimal",
-        compat="override",
-        join="override",
-    )
-    data = (
-        runs[0]
-        .drop_vars([*measured, "word"])
-        .assign(variants)
-        .assign(_choices(ends))
-        .assign_coords(variant=list(VARIANTS))
-    )
+    data = _joined(runs, ends)
     tokens = int((data.w > 0).sum("token").mean())
     return data.assign_attrs(
         model=facts.name,
@@ -113,6 +102,25 @@ def compute(scale: Scale) -> xr.Dataset:
             f" passes of one layer, then {2 * depth}), {len(texts)} prompts of {tokens} tokens from"
             f" {source}, seed 0"
         ),
+    )
+
+
+def _joined(runs: list[xr.Dataset], ends: xr.Dataset) -> xr.Dataset:
+    """The statistics of all variants, and what the choices of the paper change at the ends."""
+    measured = [observable.name for observable in _observables()]
+    variants = xr.concat(
+        [run[measured] for run in runs],
+        "variant",
+        coords="minimal",
+        compat="override",
+        join="override",
+    )
+    return (
+        runs[0]
+        .drop_vars([*measured, "word"])
+        .assign(variants)
+        .assign(_choices(ends))
+        .assign_coords(variant=list(VARIANTS))
     )
 
 
@@ -162,20 +170,21 @@ def _choices(ends: xr.Dataset) -> dict[str, xr.DataArray]:
     }
 
 
-def _told(progress: Callable[[int, int], None] | None, parts: int):
+def _report(
+    progress: Callable[[int, int], None] | None, parts: int
+) -> Callable[[int], Callable[[float], None] | None]:
     """Progress of one part among several."""
 
-    def part(k: int):
-        return (
-            None
-            if progress is None
-            else lambda share: progress(round(100 * (k + share)), 100 * parts)
-        )
+    def part(k: int) -> Callable[[float], None] | None:
+        if progress is None:
+            return None
+        return lambda share: progress(round(100 * (k + share)), 100 * parts)
 
     return part
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> dict[str, Figure]:
+    """The picture."""
     return {"": _histograms(data), "choices": _comparison(data)}
 
 
@@ -190,7 +199,7 @@ def shown(depth: int) -> list[int]:
     ]
 
 
-def _histograms(data: xr.Dataset):
+def _histograms(data: xr.Dataset) -> Figure:
     figure, axes = panels(2, 6, size=(1.75, 1.75), sharex=True, sharey=True)
     own = data.sel(variant="as trained")
     with look(figure) as theme:
@@ -213,7 +222,7 @@ def _histograms(data: xr.Dataset):
     return figure
 
 
-def _band(ax, shares: xr.DataArray, colour: str, bins: np.ndarray) -> None:
+def _band(ax: Axes, shares: xr.DataArray, colour: str, bins: np.ndarray) -> None:
     """Mean over prompts as a line, their range as a band."""
     width = bins[1] - bins[0]
     edges = np.append(bins - width / 2, bins[-1] + width / 2)
@@ -230,7 +239,7 @@ def _band(ax, shares: xr.DataArray, colour: str, bins: np.ndarray) -> None:
     ax.stairs(density.mean("prompt"), edges, color=colour, lw=0.9)
 
 
-def _comparison(data: xr.Dataset):
+def _comparison(data: xr.Dataset) -> Figure:
     figure, axes = panels(1, 3, size=(3.1, 2.6))
     depth = data.attrs["depth"]
     with look(figure) as theme:
@@ -240,12 +249,14 @@ def _comparison(data: xr.Dataset):
         )
         for ax, (name, label) in zip(axes, words):
             for variant, place in COLOURS.items():
-                one = data[name].sel(variant=variant)
-                ax.plot(data.layer, one.mean("prompt"), color=theme.palette[place], label=variant)
+                curves = data[name].sel(variant=variant)
+                ax.plot(
+                    data.layer, curves.mean("prompt"), color=theme.palette[place], label=variant
+                )
                 ax.fill_between(
                     data.layer,
-                    one.min("prompt"),
-                    one.max("prompt"),
+                    curves.min("prompt"),
+                    curves.max("prompt"),
                     color=theme.palette[place],
                     alpha=0.25,
                     lw=0,
@@ -278,6 +289,7 @@ def _comparison(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset | None) -> list[Claim]:
+    """What the numbers say."""
     who = "albert-xlarge-v2" if data is None else data.attrs["model"]
     depth = DEPTH if data is None else data.attrs["depth"]
     heads = HEADS if data is None else data.attrs["heads"]
@@ -347,8 +359,8 @@ def _ends(data: xr.Dataset, variable: str, start: int, end: int) -> str:
     """A statistic at two layers, and at the second one for each variant, in words."""
     first = float(data[variable].sel(variant="as trained", layer=start).mean())
     last = data[variable].sel(layer=end).mean("prompt")
-    told = (f"{float(last.sel(variant=one)):.3f} {one}" for one in data.variant.values)
-    return f"{first:.3f} at layer {start}; at layer {end} it is {', '.join(told)}"
+    values = (f"{float(last.sel(variant=name)):.3f} {name}" for name in data.variant.values)
+    return f"{first:.3f} at layer {start}; at layer {end} it is {', '.join(values)}"
 
 
 def _special(data: xr.Dataset, layer: int) -> str:

@@ -17,7 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 import xarray as xr
-from scipy.optimize import brentq
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention, Unnormalised
@@ -27,10 +28,13 @@ from tokenflock.papers.perspective._pointwise import (
     energy_hessian,
     turning,
     turning_jacobian,
+    zero,
 )
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Theme
 from tokenflock.reproduction.claim import Claim, near, near_relative
 from tokenflock.reproduction.scale import Scale
+from tokenflock.shapes import Array
 from tokenflock.starts import Given, Orthogonal
 from tokenflock.theory import attraction_range, equiangular_cosine, saddle_threshold
 
@@ -45,18 +49,19 @@ BESIDE = (-0.8, -0.5)
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     beta = np.linspace(-1.5, 1.0, 51)
     cosine = _measured_cosine()
     return xr.Dataset(
         {
             "triangle": ("beta", [_growth(b) for b in beta]),
-            "triangle_zero": brentq(_growth, -1.5, 0.0, xtol=1e-13),
-            "uneven_zero": brentq(_uneven_growth, -1.2, -0.7, xtol=1e-6),
+            "triangle_zero": zero(_growth, -1.5, 0.0, xtol=1e-13),
+            "uneven_zero": zero(_uneven_growth, -1.2, -0.7, xtol=1e-6),
             "clusters": ("beside", [_clusters(b) for b in BESIDE]),
             "printed_range": (N - 1) * _range(N**2 / np.pi**2),
             "cosine": cosine,
             "log10_informative": _informative(cosine) / np.log(10),
-            "log10_probable": brentq(
+            "log10_probable": zero(
                 lambda log: 1 - 2 * N**2 * 10 ** (-log / 64), 1, 1000, xtol=1e-12
             ),
         },
@@ -81,7 +86,7 @@ def _uneven_growth(beta: float) -> float:
     def placed(angle: float) -> np.ndarray:
         return np.repeat([0.0, angle, -angle], [10, 11, 11])
 
-    rest = brentq(
+    rest = zero(
         lambda angle: turning(Unnormalised(beta=beta), placed(angle))[10], 2.05, 2.5, xtol=1e-13
     )
     return _growth(beta, placed(rest))
@@ -96,14 +101,14 @@ def _clusters(beta: float) -> int:
     return int(run.cluster_count[-1])
 
 
-def _pair(tau):
+def _pair(tau: Array) -> Array:
     return circle(tau * np.array([0.0, 1.0]))
 
 
 def _range(beta: float) -> float:
     """Angle at which the second derivative of the energy of two tokens changes sign."""
     top = 2 / np.sqrt(beta)
-    return brentq(
+    return zero(
         lambda tau: energy_hessian(_pair, np.array(tau), beta) * np.exp(-beta * np.cos(tau)),
         1e-3,
         top,
@@ -122,19 +127,20 @@ def _measured_cosine(beta: float = 1.0) -> float:
 def _informative(cosine: float, beta: float = 1.0) -> float:
     """log d at which 2c sqrt(log d / d) = cosine, c = e^{10 max(1, beta)}."""
     log_c = 10 * max(1.0, beta)
-    return brentq(
+    return zero(
         lambda log_d: np.log(2 / cosine) + log_c + (np.log(log_d) - log_d) / 2, 2, 1000, xtol=1e-12
     )
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (ax, side) = panels(1, 2, size=(4.8, 4.2), width_ratios=(2.9, 1))
     _draw_map(ax)
     _draw_triangle(side, data)
     return figure
 
 
-def _draw_map(ax) -> None:
+def _draw_map(ax: Axes) -> None:
     """Columns of equal width; beta is linear up to 1 and logarithmic beyond."""
     edges, top, low = (0.0, 1.15, 2.3, 3.3, 4.3), 2000.0, -1.2
     half = float(saddle_threshold(N))
@@ -180,7 +186,7 @@ def _draw_map(ax) -> None:
         _label_map(ax, theme, edges, top, low)
 
 
-def _label_map(ax, theme, edges, top: float, low: float) -> None:
+def _label_map(ax: Axes, theme: Theme, edges: tuple[float, ...], top: float, low: float) -> None:
     middle = (edges[0] + edges[1]) / 2
     note = {"facecolor": theme.paper, "edgecolor": "none", "pad": 1.5}
     ax.text(
@@ -229,7 +235,7 @@ def _label_map(ax, theme, edges, top: float, low: float) -> None:
     ax.set_title(f"One cluster from almost every start: what is proved (thresholds for $n={N}$)")
 
 
-def _draw_triangle(ax, data: xr.Dataset) -> None:
+def _draw_triangle(ax: Axes, data: xr.Dataset) -> None:
     with look(ax) as theme:
         ax.axhline(0, color=theme.faint, linewidth=0.8, zorder=0)
         ax.plot(data.beta, data.triangle, color=theme.palette[0])
@@ -245,6 +251,7 @@ def _draw_triangle(ax, data: xr.Dataset) -> None:
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     return [*_triangle_claims(data), _range_claim(data), *_vacuous_claims(data)]
 
 

@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from scipy.optimize import brentq
+from matplotlib.figure import Figure
 
 from tokenflock import ensemble, phase_diagram, simulate
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import MinimumCosine
 from tokenflock.papers.perspective._fronts import front_in_beta, front_in_time
+from tokenflock.papers.perspective._pointwise import zero
 from tokenflock.plots import look, phase_grid
 from tokenflock.reproduction.claim import Claim, at_most, monte_carlo, near
 from tokenflock.reproduction.scale import Scale
@@ -79,6 +80,7 @@ TABLE = {
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     flows = scale.pick(quick=(32, 1024), paper=DIMENSIONS)
     parts = _maps("layer", DIMENSIONS, scale) | _maps("flow", flows, scale)
     parts |= {f"fronts/{kind}": _fronts(kind, scale) for kind in SOLVERS}
@@ -109,13 +111,13 @@ def _maps(kind: str, dimensions: tuple[int, ...], scale: Scale) -> dict[str, xr.
         "repeats": scale.pick(quick=16 if flow else SYSTEMS, paper=1024),
     }
     first, *others = (Uniform(n=N, d=d) for d in dimensions)
-    found = [phase_diagram(SelfAttention(), first, beta=beta, **options)]
-    found += [ensemble(SelfAttention(), start, over={"beta": beta}, **options) for start in others]
-    found = [
-        part.assign(transition=found[0].transition).assign_attrs(systems=options["repeats"])
-        for part in found
+    parts = [phase_diagram(SelfAttention(), first, beta=beta, **options)]
+    parts += [ensemble(SelfAttention(), start, over={"beta": beta}, **options) for start in others]
+    parts = [
+        part.assign(transition=parts[0].transition).assign_attrs(systems=options["repeats"])
+        for part in parts
     ]
-    return {f"{kind}/d{d}": part for d, part in zip(dimensions, found)}
+    return {f"{kind}/d{d}": part for d, part in zip(dimensions, parts)}
 
 
 def _fronts(kind: str, scale: Scale) -> xr.Dataset:
@@ -134,10 +136,10 @@ def _fronts(kind: str, scale: Scale) -> xr.Dataset:
         ensemble(SelfAttention(), Uniform(n=N, d=d), over={"beta": beta}, **options)
         for d in DIMENSIONS[-2:]
     ]
-    found = xr.concat(
+    fronts = xr.concat(
         runs, xr.DataArray(list(DIMENSIONS[-2:]), dims="d", name="d"), combine_attrs="drop"
     )
-    return found.sel(time=list(TIMES))
+    return fronts.sel(time=list(TIMES))
 
 
 def _curve(t: float) -> float:
@@ -156,7 +158,7 @@ def _curve(t: float) -> float:
         )
         return float(np.log((1 - run.minimum_cosine[-1]) / DELTA))
 
-    return brentq(lateness, 2.0, 9.0, xtol=1e-9)
+    return zero(lateness, 2.0, 9.0, xtol=1e-9)
 
 
 def stray(part: xr.Dataset) -> float:
@@ -184,11 +186,12 @@ def surprise(part: xr.Dataset, d: int) -> float:
     return float((np.maximum(np.abs(ours.pair_density.values - table) - 5e-4, 0) / error).max())
 
 
-def draw(data: xr.DataTree):
-    return {"layer map": _grid(data["layer"]), "flow": _grid(data["flow"])}
+def draw(data: xr.DataTree) -> dict[str, Figure]:
+    """The picture."""
+    return {"layer map": _grid(data.children["layer"]), "flow": _grid(data.children["flow"])}
 
 
-def _grid(kind: xr.DataTree):
+def _grid(kind: xr.DataTree) -> Figure:
     parts = [kind[name].to_dataset() for name in kind.children]
     figure = phase_grid(parts)
     panels = figure.axes[: len(parts)]
@@ -218,19 +221,24 @@ def _grid(kind: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
-    found = [
+    """What the numbers say."""
+    statements = [
         _front_claim(data, "layer", 30.0),
         _limit_claim(data, "layer", 30.0),
         _onset_claim(data),
     ]
-    found += [_stray_claim(data), _convention_claim(data), *(_table_claim(data, d) for d in TABLE)]
+    statements += [
+        _stray_claim(data),
+        _convention_claim(data),
+        *(_table_claim(data, d) for d in TABLE),
+    ]
     for t in TIMES:
-        found += [
+        statements += [
             _curve_claim(data, t),
             _front_claim(data, "flow", t),
             _limit_claim(data, "flow", t),
         ]
-    return found
+    return statements
 
 
 NAMES = {"layer": "layer map (h = 0.1)", "flow": "flow"}
@@ -356,7 +364,7 @@ def _curve_claim(data: xr.DataTree, t: float) -> Claim:
         f"32 orthonormal tokens reach the cosine 1 − δ, δ = 1e-3, at t = {t:g} for β ="
         f" {expected:.6f}: the point of Γ_{{∞,δ}} for n = 32",
         "Theorem 6.8, (6.12)",
-        float(data["curve"]["beta"].sel(time=t)),
+        float(data["curve"].to_dataset()["beta"].sel(time=t)),
         near(expected, 1e-5),
         erratum=(
             f"Figure 3 draws the curve through β = {PRINTED[t]} (read to ±0.05) at t = {t:g}; it"

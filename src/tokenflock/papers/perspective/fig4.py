@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from tokenflock import ensemble, phase_diagram, simulate
 from tokenflock.dynamics import SelfAttention
@@ -37,6 +39,7 @@ NAMED = ((2, 4.0), (3, 4.0), (3, 9.0), (4, 9.0))
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     beta = scale.pick(quick=np.linspace(0.25, 9, 36), paper=np.linspace(0.1, 9, 90))
     repeats = scale.pick(quick=64, paper=1024)
     frames = scale.pick(quick=151, paper=200)
@@ -51,7 +54,7 @@ def compute(scale: Scale) -> xr.DataTree:
             progress=scale.progress,
         )
     }
-    parts |= {f"run{one:g}": _usual_run(one) for one in USUAL}
+    parts |= {f"run{usual:g}": _usual_run(usual) for usual in USUAL}
     systems = scale.pick(quick=1024, paper=4096)
     options = {
         "solver": solver,
@@ -96,7 +99,8 @@ def _lifetimes() -> xr.Dataset:
     )
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(2, 4, size=(2.15, 2.6), gridspec_kw={"width_ratios": [1.75, 1, 1, 1]})
     _draw_map(axes[0], data["map"].to_dataset())
     _draw_lifetimes(axes[4], data["lifetimes"].to_dataset())
@@ -108,7 +112,7 @@ def draw(data: xr.DataTree):
     return figure
 
 
-def _draw_map(ax, part: xr.Dataset) -> None:
+def _draw_map(ax: Axes, part: xr.Dataset) -> None:
     plot_map(part, ax=ax, curve=False, title=False)
     with look(ax) as theme:
         for beta in USUAL:
@@ -118,7 +122,7 @@ def _draw_map(ax, part: xr.Dataset) -> None:
         ax.set_title("$d=2$, $n=32$")
 
 
-def _draw_lifetimes(ax, part: xr.Dataset) -> None:
+def _draw_lifetimes(ax: Axes, part: xr.Dataset) -> None:
     fine = np.linspace(1, 9, 161)
     with look(ax) as theme:
         for colour, dash, k in zip(theme.palette, ("-", "--", "-."), KINDS):
@@ -147,9 +151,10 @@ def _draw_lifetimes(ax, part: xr.Dataset) -> None:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     lifetimes = data["lifetimes"].to_dataset()
-    found = [_count_claim(data["counts"].to_dataset(), beta) for beta in USUAL]
-    found += [_lifetime_claim(lifetimes, k, beta) for k, beta in NAMED]
+    statements = [_count_claim(data["counts"].to_dataset(), beta) for beta in USUAL]
+    statements += [_lifetime_claim(lifetimes, k, beta) for k, beta in NAMED]
     ratio = float(lifetimes.rate.sel(k=2, beta=4.0) / lifetimes.layer_rate)
     slower = Claim(
         "drift",
@@ -160,7 +165,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
         near(1 + H, 1e-4),
         note="the normalisation divides by |x + h A x|, which is 1 + h up to a multiple of e^{−2β}",
     )
-    return [*found, slower]
+    return [*statements, slower]
 
 
 def _count_claim(counts: xr.Dataset, beta: float) -> Claim:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock import phase_diagram
 from tokenflock.dynamics import Attention
@@ -26,6 +27,7 @@ from tokenflock.matrices import Ginibre, RandomMatrices, Value, Wigner
 from tokenflock.papers.perspective._fronts import front_in_beta, front_in_time
 from tokenflock.plots import phase_diagram as plot_map
 from tokenflock.plots import phase_grid
+from tokenflock.plots.styles import root_of
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, monte_carlo
 from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Uniform
@@ -52,6 +54,7 @@ TITLES = {
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     beta = scale.pick(quick=np.array(QUICK_BETAS), paper=np.linspace(0.1, 9, 90))
     repeats = scale.pick(quick=6, paper=1024)
     options = {
@@ -71,7 +74,8 @@ def compute(scale: Scale) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> dict[str, Figure]:
+    """The picture."""
     figure = phase_grid([data[name].to_dataset() for name in "abcd"], columns=2)
     figure.suptitle("Random $Q, K, V$, $n = 32$, $d = 128$", x=0.012, ha="left")
     for ax, name in zip(figure.axes, "abcd"):
@@ -80,10 +84,11 @@ def draw(data: xr.DataTree):
     ax = plot_map(data["file"].to_dataset(), title=False)
     ax.set_title(TITLES["file"])
     ax.set_ylim(top=9)
-    return {"four panels": figure, "published code": ax.get_figure()}
+    return {"four panels": figure, "published code": root_of(ax)}
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     parts = {name: data[name].to_dataset() for name in PANELS}
     return [
         *_ginibre_claims(parts["a"], parts["file"]),
@@ -165,21 +170,21 @@ def _wigner_claims(part: xr.Dataset) -> list[Claim]:
 def _kernel_claims(parts: dict[str, xr.Dataset]) -> list[Claim]:
     return [
         *_edge_claims(
-            parts["c"], "c", "QᵀK Ginibre, V from it", edge=0.8, one=0.5, many=1.5, onset=7.0
+            parts["c"], "c", "QᵀK Ginibre, V from it", edge=0.8, few=0.5, many=1.5, onset=7.0
         ),
         *_edge_claims(
-            parts["d"], "d", "QᵀK Wigner, V from it", edge=0.6, one=0.3, many=1.0, onset=4.0
+            parts["d"], "d", "QᵀK Wigner, V from it", edge=0.6, few=0.3, many=1.0, onset=4.0
         ),
     ]
 
 
 def _edge_claims(
-    part: xr.Dataset, name: str, words: str, edge: float, one: float, many: float, onset: float
+    part: xr.Dataset, name: str, words: str, edge: float, few: float, many: float, onset: float
 ) -> list[Claim]:
     """One cluster below the edge, many above it, and when the front begins."""
     last, source = part.isel(time=-1), f"Figure 5 ({name})"
     beta, error = front_in_beta(last, level=0.9)
-    below, above = (last.sel(beta=value, method="nearest") for value in (one, many))
+    below, above = (last.sel(beta=value, method="nearest") for value in (few, many))
     return [
         Claim(
             f"{name}-edge",
@@ -196,7 +201,7 @@ def _edge_claims(
         ),
         Claim(
             f"{name}-one",
-            f"({name}) at β = {one} nearly all pairs have met by t = 30",
+            f"({name}) at β = {few} nearly all pairs have met by t = 30",
             source,
             float(below.pair_density),
             at_least(0.95),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import ClusterCount, Energy, MinimumCosine
@@ -26,6 +27,7 @@ SHOWN = (0.0, 3.0, 15.0)
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     runs = {name: _run(d, beta) for name, (d, beta) in CASES.items()}
     setting = (
         "n = 64, layer map with h = 0.1, t up to 15; sphere: d = 3, beta = 1; circle: d = 2,"
@@ -55,7 +57,8 @@ def films(data: xr.DataTree) -> dict[str, xr.Dataset]:
     return {name: data[name].to_dataset() for name in CASES}
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(2, len(SHOWN), size=(2.6, 2.9))
     for row, (name, view) in enumerate((("sphere", sphere), ("circle", circle))):
         for column, at in enumerate(SHOWN):
@@ -64,6 +67,7 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     ball, ring = data["sphere"].to_dataset(), data["circle"].to_dataset()
     gaps = 1 - ball.minimum_cosine
     late = ball.time >= 12

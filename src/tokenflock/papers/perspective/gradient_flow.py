@@ -11,12 +11,16 @@ which removes the clock.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.interpolate import CubicSpline
 
 import tokenflock as flock
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.observables import Dissipation, Energy
 from tokenflock.observables.energy import Convention
 from tokenflock.papers.perspective._pointwise import energy_by_weight, unit, velocity
@@ -25,6 +29,7 @@ from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Adaptive
 from tokenflock.starts import Given, Uniform
+from tokenflock.starts.start import Start
 from tokenflock.theory import dirac_energy
 
 SOURCE = "Lemmas 3.6 and 3.7"
@@ -39,6 +44,7 @@ EIGHTH = np.array(
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     parts = {
         "variation": _variations(scale.pick(quick=20, paper=200)),
         "flows": _flows(),
@@ -54,12 +60,12 @@ def _variations(points: int) -> xr.Dataset:
     """
     rng = np.random.default_rng(0)
     x, w = unit(rng.normal(size=(N, D))), rng.dirichlet(np.ones(N))
-    found = np.array(
+    values = np.array(
         [[_at_point(unit(q), x, w, beta) for q in rng.normal(size=(points, D))] for beta in BETAS]
     )
     names = ("error", "factor", "residual")
     return xr.Dataset(
-        {name: (("beta", "point"), found[..., k]) for k, name in enumerate(names)},
+        {name: (("beta", "point"), values[..., k]) for k, name in enumerate(names)},
         coords={"beta": list(BETAS)},
     )
 
@@ -80,10 +86,13 @@ def _at_point(
     )  # Z = beta times the first variation
     error = np.linalg.norm(gradient - field) / np.linalg.norm(field)
     factor = log_Z @ X / (X @ X)
-    return error, factor, np.linalg.norm(log_Z - factor * X) / np.linalg.norm(log_Z)
+    residual = np.linalg.norm(log_Z - factor * X) / np.linalg.norm(log_Z)
+    return float(error), float(factor), float(residual)
 
 
-def _gradient(function, q: np.ndarray, h: float = 1e-5) -> np.ndarray:
+def _gradient(
+    function: Callable[[np.ndarray], float], q: np.ndarray, h: float = 1e-5
+) -> np.ndarray:
     """Tangential gradient at q on the sphere, by central differences along great circles."""
     basis = np.linalg.svd(q[None])[2][1:]
     slopes = [
@@ -109,7 +118,7 @@ def _flows() -> xr.Dataset:
     return xr.concat(parts, xr.DataArray(list(laws), dims="law", name="law"))
 
 
-def _flow(law) -> xr.Dataset:
+def _flow(law: Dynamics) -> xr.Dataset:
     run = _run(law).pipe(flock.measure, [Energy(), Dissipation()])
     return _rates(run.energy.values, run.dissipation.values, run.time.values)
 
@@ -125,7 +134,7 @@ def _matrix_flow(law: Attention) -> xr.Dataset:
     return _rates(run.energy.values, sign * (Z * speed).sum(axis=-1), run.time.values)
 
 
-def _run(law, start=Uniform(n=N, d=D)) -> xr.Dataset:
+def _run(law: Dynamics, start: Start = Uniform(n=N, d=D)) -> xr.Dataset:
     times = np.arange(round(END / STEP) + 1) * STEP
     return flock.simulate(law, start, t=END, times=times, solver=Adaptive(rtol=1e-12), seed=1)
 
@@ -150,7 +159,7 @@ def _orbit_gap(n: int) -> float:
     return float(np.linalg.norm(paths[0](clock) - paths[1](clock), axis=-1).max())
 
 
-def _orbit(law, n: int) -> CubicSpline:
+def _orbit(law: Dynamics, n: int) -> CubicSpline:
     """n tokens (the others weigh nothing) as a function of the energy, which grows, up to 95 % of
     its maximum.
     """
@@ -160,23 +169,24 @@ def _orbit(law, n: int) -> CubicSpline:
     return CubicSpline(run.energy.values[early], run.x.values[early, :n])
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     flows = data["flows"].to_dataset()
     figure, axes = panels(2, 3, size=(2.9, 2.1))
     for ax, law in zip(axes, flows.law.values):
-        one = flows.sel(law=law)
+        flow = flows.sel(law=law)
         with look(ax) as theme:
             ax.axhline(0, color=theme.faint, linewidth=0.8, zorder=0)
             ax.plot(
-                one.time,
-                one.predicted,
+                flow.time,
+                flow.predicted,
                 color=theme.palette[1],
                 linewidth=2.4,
                 label="metric: squared velocities",
             )
             ax.plot(
-                one.time,
-                one.measured,
+                flow.time,
+                flow.measured,
                 "--",
                 color=theme.palette[0],
                 linewidth=1.1,
@@ -193,23 +203,24 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     return [
         *_variation_claims(data["variation"].to_dataset()),
         *_flow_claims(data["flows"].to_dataset()),
-        *_orbit_claims(data["orbits"]),
+        *_orbit_claims(data["orbits"].to_dataset()),
     ]
 
 
-def _variation_claims(one: xr.Dataset) -> list[Claim]:
-    ratio = (one.factor / one.beta).values
-    at = one.sel(beta=2.0)
+def _variation_claims(points: xr.Dataset) -> list[Claim]:
+    ratio = (points.factor / points.beta).values
+    at = points.sel(beta=2.0)
     return [
         Claim(
             "first-variation",
             "∇δE_β[μ](x) = P_x ∫ e^{β⟨x, y⟩} y dμ(y), the field of USA: largest relative error"
-            f" of finite differences (β = 0.5, 2, 5; {one.sizes['point']} points each)",
+            f" of finite differences (β = 0.5, 2, 5; {points.sizes['point']} points each)",
             "Lemma 3.6",
-            float(one.error.max()),
+            float(points.error.max()),
             at_most(1e-6),
         ),
         Claim(
@@ -220,7 +231,7 @@ def _variation_claims(one: xr.Dataset) -> list[Claim]:
             near(2.0, 1e-6),
             note=(
                 f"factor/β over β = 0.5, 2, 5: {ratio.min():.9f} to {ratio.max():.9f}; the two"
-                f" vectors are parallel to within {float(one.residual.max()):.1e}"
+                f" vectors are parallel to within {float(points.residual.max()):.1e}"
             ),
             erratum=(
                 "(3.7) prints X[μ] = ∇ log ∫ β⁻¹ e^{β⟨x, y⟩} dμ(y), a factor of 1 in place of β; "
@@ -260,12 +271,14 @@ def _flow_claims(flows: xr.Dataset) -> list[Claim]:
             "section 3.4",
         ),
     }
-    found = []
+    statements = []
     for law, (name, statement, source) in said.items():
-        one = flows.sel(law=law)
-        mismatch = float(np.abs(one.measured - one.predicted).max() / np.abs(one.predicted).max())
+        flow = flows.sel(law=law)
+        mismatch = float(
+            np.abs(flow.measured - flow.predicted).max() / np.abs(flow.predicted).max()
+        )
         way = -1 if "-" in law else 1
-        gain = float((way * np.diff(one.energy)).min() / np.abs(one.energy).max())
+        gain = float((way * np.diff(flow.energy)).min() / np.abs(flow.energy).max())
         text = (
             f"{statement} (n = {N}, d = {D}, β = {BETA:g}, t ≤ {END:g}): largest mismatch over"
             " largest rate"
@@ -275,8 +288,10 @@ def _flow_claims(flows: xr.Dataset) -> list[Claim]:
             " right direction"
         )
         erratum = SLIP if law == "SA" else ""
-        found.append(Claim(name, text, source, mismatch, at_most(1e-8), note=note, erratum=erratum))
-    return [*found, _monotone(flows)]
+        statements.append(
+            Claim(name, text, source, mismatch, at_most(1e-8), note=note, erratum=erratum)
+        )
+    return [*statements, _monotone(flows)]
 
 
 def _monotone(flows: xr.Dataset) -> Claim:
@@ -291,7 +306,7 @@ def _monotone(flows: xr.Dataset) -> Claim:
     return Claim("monotone", statement, "Lemma 3.7", float(changes.min()), at_least(-1e-12))
 
 
-def _orbit_claims(orbits) -> list[Claim]:
+def _orbit_claims(orbits: xr.Dataset) -> list[Claim]:
     two, three = (float(orbits.gap.sel(n=n)) for n in (2, 3))
     statement = (
         "for n = 2 the orbits of SA and USA are the same: largest distance at equal energy (β ="

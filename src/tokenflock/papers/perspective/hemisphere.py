@@ -13,6 +13,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.optimize import linprog, nnls
 
 from tokenflock.plots import look, panels
@@ -28,6 +29,7 @@ CHECKED = 40  # samples of each pair that the linear program decides too
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     count = scale.pick(quick=10_000, paper=40_000)
     samples = _samples(count)
     share, differ = zip(*(_decided(samples[:, :n, :d]) for n, d in PAIRS))
@@ -62,7 +64,7 @@ def _decided(samples: np.ndarray) -> tuple[float, int]:
     """The share of samples in an open hemisphere, and how often the linear program differs."""
     inside = np.array([_in_hemisphere(x) for x in samples])
     return float(inside.mean()), sum(
-        _by_programming(x) != found for x, found in zip(samples[:CHECKED], inside)
+        _by_programming(x) != answer for x, answer in zip(samples[:CHECKED], inside)
     )
 
 
@@ -81,16 +83,23 @@ def _by_programming(x: np.ndarray) -> bool:
     )
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (ax,) = panels(1, 1, size=(4.6, 3.0))
     with look(ax) as theme:
         for colour, mark, n in zip(theme.palette, "os^Dv", np.unique(data.n)):
             d = np.arange(1, 33)
             ax.plot(d, hemisphere_probability(n, d), color=colour, linewidth=0.9)
-            one = data.where(data.n == n, drop=True)
-            bar = 2 * np.sqrt(one.share * (1 - one.share) / data.attrs["count"])
+            shares = data.where(data.n == n, drop=True)
+            bar = 2 * np.sqrt(shares.share * (1 - shares.share) / data.attrs["count"])
             ax.errorbar(
-                one.d, one.share, bar, fmt=mark, color=colour, markersize=4.5, label=f"$n={n}$"
+                shares.d,
+                shares.share,
+                bar,
+                fmt=mark,
+                color=colour,
+                markersize=4.5,
+                label=f"$n={n}$",
             )
         ax.set(
             xlabel="dimension $d$",
@@ -104,9 +113,10 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     count = data.attrs["count"]
     rows = zip(data.n.values, data.d.values, data.share.values)
-    found = [_share_claim(int(n), int(d), float(share), count) for n, d, share in rows]
+    statements = [_share_claim(int(n), int(d), float(share), count) for n, d, share in rows]
     twice = Claim(
         "two-tests",
         "nonnegative least squares and the linear program decide alike (samples on which they"
@@ -116,7 +126,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         near(0, 0),
         note=f"{CHECKED * data.sizes['pair']} samples",
     )
-    return [*found, twice]
+    return [*statements, twice]
 
 
 def _share_claim(n: int, d: int, share: float, count: int) -> Claim:

@@ -10,8 +10,11 @@ min_i <x_i, x*>, x* being their mean direction at t = 20.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import InnerProducts
@@ -34,6 +37,7 @@ MIDDLE = 7  # the frame t = 2.1
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     repeats = scale.pick(quick=24, paper=128)
     law, options = (
         SelfAttention(beta=BETA),
@@ -86,7 +90,8 @@ def _alphas(seeds: range, d: int = 1024) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.5, 2.7))
     with look(left) as theme:
         for colour, dash, d in zip(theme.palette, ("-", "--", "-.", ":"), data.d.values):
@@ -121,13 +126,14 @@ def _mean(values: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def _bound(d):
+def _bound(d: Any) -> Any:
     return 2 * np.sqrt(np.log(d) / d)
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    found = [_mean_claim(data), *(_share_claim(data, int(d)) for d in data.d.values[1:])]
-    return [*found, _slope_claim(data), _middle_claim(data), _pull_claim(data)]
+    """What the numbers say."""
+    statements = [_mean_claim(data), *(_share_claim(data, int(d)) for d in data.d.values[1:])]
+    return [*statements, _slope_claim(data), _middle_claim(data), _pull_claim(data)]
 
 
 def _mean_claim(data: xr.Dataset) -> Claim:

@@ -17,14 +17,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.special import ive
 
 from tokenflock.dynamics import Kuramoto, SelfAttention, Unnormalised
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.observables import Energy, OrderParameter
 from tokenflock.plots import look, panels
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, between
 from tokenflock.reproduction.scale import Scale
+from tokenflock.shapes import Array
 from tokenflock.solvers import RK4
 from tokenflock.starts import Given
 from tokenflock.theory import poisson_order, poisson_quantile, polygon_eigenvalue
@@ -37,6 +40,7 @@ BETAS = (1.0, 4.0)
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     with precision("float64"):
         parts = {"identities": _identities(scale), "polygons": _polygons()}
     parts["ott-antonsen"] = _ott_antonsen(scale)
@@ -50,11 +54,11 @@ def compute(scale: Scale) -> xr.DataTree:
     )
 
 
-def _on_circle(theta):
+def _on_circle(theta: Array) -> Array:
     return jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=-1)
 
 
-def _speed(law, theta):
+def _speed(law: Dynamics, theta: Array) -> Array:
     """d theta/dt: the library's velocity along the circle."""
     n = theta.shape[0]
     v = law.velocity(0.0, _on_circle(theta), jnp.full(n, 1 / n))
@@ -76,24 +80,26 @@ def _identities(scale: Scale) -> xr.Dataset:
     }
     slope = jax.jit(
         jax.vmap(
-            jax.grad(lambda one: Energy(beta=BETA).measure(_on_circle(one), jnp.full(N, 1 / N)))
+            jax.grad(
+                lambda angles: Energy(beta=BETA).measure(_on_circle(angles), jnp.full(N, 1 / N))
+            )
         )
     )(theta)
     apart = theta[:, :, None] - theta[:, None]
     kernel = np.exp(BETA * np.cos(apart))
     sums, sines = -(kernel * np.sin(apart)).mean(-1), -np.sin(apart).mean(-1)
-    found = {
+    differences = {
         "gradient": _off(speed["usa"], N * np.asarray(slope)),
         "usa_sum": _off(speed["usa"], sums),
         "sa_sum": _off(speed["sa"], sums / kernel.mean(-1)),
         "bessel": _off(speed["usa"], _bessel_sum(theta, 40)),
         "kuramoto": max(_off(speed["flat"], sines), _off(speed["kuramoto"], sines)),
     }
-    return xr.Dataset({name: float(value) for name, value in found.items()})
+    return xr.Dataset({name: float(value) for name, value in differences.items()})
 
 
-def _off(found: np.ndarray, expected: np.ndarray) -> float:
-    return np.abs(found - expected).max() / np.abs(expected).max()
+def _off(measured: np.ndarray, expected: np.ndarray) -> float:
+    return np.abs(measured - expected).max() / np.abs(expected).max()
 
 
 def _bessel_sum(theta: np.ndarray, modes: int) -> np.ndarray:
@@ -113,12 +119,14 @@ def _polygons() -> xr.Dataset:
     off, top = np.zeros((2, 2, len(POLYGONS))), np.zeros((2, 2, len(POLYGONS)))
     for a, law in enumerate((SelfAttention, Unnormalised)):
         jacobians = jax.jit(
-            jax.vmap(jax.jacfwd(lambda one, beta, law=law: _speed(law(beta=beta), one)), (None, 0))
+            jax.vmap(
+                jax.jacfwd(lambda angles, beta, law=law: _speed(law(beta=beta), angles)), (None, 0)
+            )
         )
         for c, n in enumerate(POLYGONS):
-            found = np.asarray(jacobians(2 * np.pi * np.arange(n) / n, np.array(BETAS)))
+            matrices = np.asarray(jacobians(2 * np.pi * np.arange(n) / n, np.array(BETAS)))
             for b, beta in enumerate(BETAS):
-                values = np.sort(np.linalg.eigvals(found[b]).real)
+                values = np.sort(np.linalg.eigvals(matrices[b]).real)
                 exact = np.sort(polygon_eigenvalue(np.arange(n), n, beta, unnormalised=a == 1))
                 off[a, b, c], top[a, b, c] = (
                     np.abs(values - exact).max() / np.abs(exact).max(),
@@ -159,7 +167,8 @@ def _ott_antonsen(scale: Scale) -> xr.Dataset:
     return xr.Dataset(names, coords={"time": run.time.values})
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.5, 2.7))
     flow, polygons = data["ott-antonsen"].to_dataset(), data["polygons"].to_dataset()
     with look(left) as theme:
@@ -204,7 +213,8 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
-    same = data["identities"]
+    """What the numbers say."""
+    same = data["identities"].to_dataset()
     facts = {
         "gradient": ("USA on the circle is dθ/dt = n ∇E_β(θ)", "Section 7, (7.4)"),
         "usa_sum": (
@@ -224,7 +234,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
             "Section 7, (7.2)",
         ),
     }
-    found = [
+    statements = [
         Claim(
             name.replace("_", "-"),
             f"{statement} (greatest relative difference; n = 24"
@@ -236,7 +246,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
         for name, (statement, source) in facts.items()
     ]
     return [
-        *found,
+        *statements,
         *_flow_claims(data["ott-antonsen"].to_dataset()),
         _polygon_claim(data["polygons"].to_dataset()),
     ]

@@ -19,7 +19,9 @@ from itertools import combinations
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from scipy.optimize import brentq, root
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.optimize import root
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention, Unnormalised
@@ -29,10 +31,12 @@ from tokenflock.papers.perspective._pointwise import (
     energy_hessian,
     turning,
     turning_jacobian,
+    zero,
 )
 from tokenflock.plots import look, panels
 from tokenflock.reproduction.claim import Claim, at_most, between, near, near_relative
 from tokenflock.reproduction.scale import Scale
+from tokenflock.shapes import Array
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 from tokenflock.theory import (
@@ -61,6 +65,7 @@ SEARCHES = (
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     rng = np.random.default_rng(0)
     starts, repeats = scale.pick(quick=16, paper=128), scale.pick(quick=32, paper=512)
     attrs = {
@@ -85,7 +90,7 @@ def compute(scale: Scale) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=attrs)} | parts)
 
 
-def _circle_mismatch(rng, n: int = 7, beta: float = 3.0) -> float:
+def _circle_mismatch(rng: np.random.Generator, n: int = 7, beta: float = 3.0) -> float:
     """Largest error of the printed Hessian on the circle, relative to its largest entry."""
     theta = rng.uniform(0, 2 * np.pi, n)
     g = interaction_curvature(theta[:, None] - theta, beta) / n**2
@@ -103,25 +108,25 @@ def _skew_basis(d: int) -> np.ndarray:
     return basis
 
 
-def _turned(s, B, x, moving):
-    """Tokens, of which the `moving` ones are turned by 1 + sB + (sB)^2/2: e^{sB} up to what second
+def _rotated(s: Array, B: Array, x: Array, moving: Array) -> Array:
+    """Tokens, of which the `moving` ones are rotated by 1 + sB + (sB)^2/2: e^{sB} up to what second
     derivatives see.
     """
-    turned = x + s[0] * x @ B.T + s[0] ** 2 / 2 * x @ (B @ B).T
-    return jnp.where(moving[:, None] > 0, turned, x)
+    rotated = x + s[0] * x @ B.T + s[0] ** 2 / 2 * x @ (B @ B).T
+    return jnp.where(moving[:, None] > 0, rotated, x)
 
 
 def _mean_curvature(x: np.ndarray, moving: np.ndarray, beta: float) -> float:
     """Sum over the basis of skew matrices of d^2 E / ds^2: the mean over Gaussian skew matrices."""
     return float(
         sum(
-            energy_hessian(_turned, np.zeros(1), beta, B, x, moving)[0, 0]
+            energy_hessian(_rotated, np.zeros(1), beta, B, x, moving)[0, 0]
             for B in _skew_basis(x.shape[1])
         )
     )
 
 
-def _sphere_mismatch(rng, n: int = 7, d: int = 4, beta: float = 3.0) -> float:
+def _sphere_mismatch(rng: np.random.Generator, n: int = 7, d: int = 4, beta: float = 3.0) -> float:
     """(B.4): the mean curvature is -n^-2 sum of g over pairs of a moving and a resting token."""
     x = rng.normal(size=(n, d))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -139,20 +144,22 @@ def _range(beta: float, d: int) -> float:
             np.stack([e[0], np.cos(tau) * e[0] + np.sin(tau) * e[1]]), moving, beta
         ) * np.exp(-beta * np.cos(tau))
 
-    return brentq(curvature, 1e-3, min(np.pi / 2, 2 * np.sqrt((d - 1) / beta)), xtol=1e-13)
+    return zero(curvature, 1e-3, min(np.pi / 2, 2 * np.sqrt((d - 1) / beta)), xtol=1e-13)
 
 
 def _thresholds(n: int = 32) -> xr.Dataset:
     """The beta at which the measured (n-1) tau* equals pi/2, and pi."""
     angles = np.array([np.pi / 2, np.pi])
-    found = [
-        brentq(lambda log, a=a: (n - 1) * _range(np.exp(log), 2) - a, 3.0, 6.3, xtol=1e-10)
+    logarithms = [
+        zero(lambda log, a=a: (n - 1) * _range(np.exp(log), 2) - a, 3.0, 6.3, xtol=1e-10)
         for a in angles
     ]
-    return xr.Dataset({"beta": ("angle", np.exp(found))}, coords={"angle": angles}, attrs={"n": n})
+    return xr.Dataset(
+        {"beta": ("angle", np.exp(logarithms))}, coords={"angle": angles}, attrs={"n": n}
+    )
 
 
-def _critical_points(rng, starts: int) -> xr.Dataset:
+def _critical_points(rng: np.random.Generator, starts: int) -> xr.Dataset:
     """For each search: how many critical points that are no consensus, and how stable the most
     stable of them is.
     """
@@ -169,14 +176,14 @@ def _critical_points(rng, starts: int) -> xr.Dataset:
     )
 
 
-def _search(rng, n: int, beta: float, starts: int) -> tuple[int, float, float]:
+def _search(rng: np.random.Generator, n: int, beta: float, starts: int) -> tuple[int, float, float]:
     """(distinct critical points but consensus, least of their largest eigenvalues, most of their
     least sums (B.2)).
 
     Eigenvalues are those of the USA flow without the rotation of all tokens; sums are in units of
     e^beta.
     """
-    law, found, growth, sums = Unnormalised(beta=beta), set(), [], []
+    law, points, growth, sums = Unnormalised(beta=beta), set(), [], []
     split = np.pi * (np.arange(n) < np.arange(1, n // 2 + 1)[:, None])
     for theta in np.concatenate([rng.uniform(0, 2 * np.pi, (starts, n)), split]):
         end = root(
@@ -189,14 +196,14 @@ def _search(rng, n: int, beta: float, starts: int) -> tuple[int, float, float]:
         cosines = np.cos(end.x[:, None] - end.x)
         if np.abs(end.fun).max() > 1e-11 or cosines.min() > 1 - 1e-4:
             continue
-        found.add(
+        points.add(
             tuple(np.sort(cosines, axis=None).round(3) + 0.0)
         )  # the same for turned and renumbered tokens
         J = turning_jacobian(law, end.x)
         shift = np.full((n, n), 1 / n)  # the direction in which all turn
         growth.append(np.linalg.eigvalsh(J - 1e3 * shift)[-1])
         sums.append(_least_sum(n * J) * np.exp(-beta))
-    return len(found), min(growth, default=np.nan), max(sums, default=np.nan)
+    return len(points), min(growth, default=np.nan), max(sums, default=np.nan)
 
 
 def _least_sum(g: np.ndarray) -> float:
@@ -224,21 +231,22 @@ def _consensus(repeats: int, scale: Scale) -> xr.Dataset:
     )
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(1, 3, size=(3.2, 2.9))
-    _draw_range(axes[0], data["range"])
-    _draw_threshold(axes[1], data["threshold"])
-    _draw_growth(axes[2], data["critical"])
+    _draw_range(axes[0], data["range"].to_dataset())
+    _draw_threshold(axes[1], data["threshold"].to_dataset())
+    _draw_growth(axes[2], data["critical"].to_dataset())
     return figure
 
 
-def _draw_range(ax, data) -> None:
+def _draw_range(ax: Axes, data: xr.Dataset) -> None:
     beta = np.geomspace(0.5, 200, 200)
     with look(ax) as theme:
         for colour, dash, mark, d in zip(theme.palette, ("-", "--"), "os", (2, 3)):
-            one = data.to_dataset().where(data.d == d, drop=True)
+            ranges = data.where(data.d == d, drop=True)
             ax.plot(beta, attraction_range(beta, d), dash, color=colour)
-            ax.plot(one.beta, one.tau, mark, color=colour, markersize=4, label=f"$d={d}$")
+            ax.plot(ranges.beta, ranges.tau, mark, color=colour, markersize=4, label=f"$d={d}$")
         ax.set(
             xscale="log",
             yscale="log",
@@ -249,17 +257,17 @@ def _draw_range(ax, data) -> None:
         ax.legend(loc="lower left", title="measured (lines: theory)", alignment="left")
 
 
-def _draw_threshold(ax, data) -> None:
+def _draw_threshold(ax: Axes, data: xr.Dataset) -> None:
     n = int(data.attrs["n"])
     beta = np.geomspace(30, 1000, 200)
     with look(ax) as theme:
         ax.plot(beta, (n - 1) * attraction_range(beta) / np.pi, color=theme.palette[0])
-        for found, angle in zip(data.beta.values, data.angle.values):
+        for threshold, angle in zip(data.beta.values, data.angle.values):
             ax.axhline(angle / np.pi, color=theme.faint, linewidth=0.8, zorder=0)
-            ax.plot(found, angle / np.pi, "o", color=theme.palette[0], markersize=4)
+            ax.plot(threshold, angle / np.pi, "o", color=theme.palette[0], markersize=4)
             ax.annotate(
-                rf"$\beta={found:.2f}$",
-                (found, angle / np.pi),
+                rf"$\beta={threshold:.2f}$",
+                (threshold, angle / np.pi),
                 xytext=(6, 6),
                 textcoords="offset points",
             )
@@ -279,7 +287,7 @@ def _draw_threshold(ax, data) -> None:
         )
 
 
-def _draw_growth(ax, data) -> None:
+def _draw_growth(ax: Axes, data: xr.Dataset) -> None:
     with look(ax) as theme:
         beta = np.linspace(0.3, 6.5, 100)
         ax.plot(
@@ -290,10 +298,10 @@ def _draw_growth(ax, data) -> None:
             label=r"antipodal clusters, $e^{-\beta}$",
         )
         for colour, mark, n in zip(theme.palette, "o^", (4, 5)):
-            one = data.to_dataset().where(data.n == n, drop=True)
+            saddles = data.where(data.n == n, drop=True)
             ax.plot(
-                one.beta,
-                one.growth,
+                saddles.beta,
+                saddles.growth,
                 mark,
                 color=colour,
                 markersize=5 if n == 4 else 4,
@@ -309,6 +317,7 @@ def _draw_growth(ax, data) -> None:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     return [
         *_hessian_claims(data),
         *_range_claims(data),
@@ -317,14 +326,15 @@ def claims(data: xr.DataTree) -> list[Claim]:
     ]
 
 
-def _hessian_claims(data) -> list[Claim]:
+def _hessian_claims(data: xr.DataTree) -> list[Claim]:
+    hessian = data["hessian"].to_dataset()
     return [
         Claim(
             "hessian-circle",
             "on the circle ∂²E/∂θ_i∂θ_j = g(θ_i − θ_j)/n², and minus the sum of its row on the"
             " diagonal (n = 7, β = 3): relative error",
             "(B.1)",
-            float(data["hessian/circle"]),
+            float(hessian.circle),
             at_most(1e-12),
         ),
         Claim(
@@ -333,19 +343,21 @@ def _hessian_claims(data) -> list[Claim]:
             " −n⁻² Σ_{i∈S, j∉S} g(∠(x_i, x_j)) with g(ζ) = e^{β cos ζ}((d−1) cos ζ − β sin²ζ) (n ="
             " 7, β = 3): relative error",
             "(B.4)",
-            float(data["hessian/sphere"]),
+            float(hessian.sphere),
             at_most(1e-12),
             note="the mean is exact: E B² = −(d−1) I and E⟨Bx, y⟩² = 1 − ⟨x, y⟩²",
         ),
     ]
 
 
-def _range_claims(data) -> list[Claim]:
-    one = data["range"].to_dataset()
-    error = np.abs(one.tau - attraction_range(one.beta.values, one.d.values.astype(int))).max()
+def _range_claims(data: xr.DataTree) -> list[Claim]:
+    ranges = data["range"].to_dataset()
+    error = np.abs(
+        ranges.tau - attraction_range(ranges.beta.values, ranges.d.values.astype(int))
+    ).max()
     shown = ", ".join(
         f"β = {b:g}: {t:.10f}"
-        for b, d, t in zip(one.beta.values, one.d.values, one.tau.values)
+        for b, d, t in zip(ranges.beta.values, ranges.d.values, ranges.tau.values)
         if d == 2
     )
     half, full = data["threshold"].beta.values
@@ -389,7 +401,7 @@ def _range_claims(data) -> list[Claim]:
     ]
 
 
-def _saddle_claims(data) -> list[Claim]:
+def _saddle_claims(data: xr.DataTree) -> list[Claim]:
     points = data["critical"].to_dataset()
     saddles = points.where(points.n > 3, drop=True)
     stable = points.where(points.n == 3, drop=True).isel(search=0)
@@ -397,14 +409,15 @@ def _saddle_claims(data) -> list[Claim]:
         Claim(
             "saddles",
             "each critical point found on the circle but consensus is a strict saddle (n = 4, 5; β"
-            f" = {', '.join(f'{one:.3g}' for one in np.unique(saddles.beta))}): for each n and β"
+            f" = {', '.join(f'{beta:.3g}' for beta in np.unique(saddles.beta))}): for each n and β"
             " the least of their largest eigenvalues under USA is e^{−β}, that of two antipodal"
             " clusters (greatest relative difference)",
             "Theorem 5.1 (large β), Theorem 4.3 (β ≤ 1), arXiv 2507.22857 (all)",
             float(np.abs(saddles.growth * np.exp(saddles.beta) - 1).max()),
             at_most(1e-4),
             note=(
-                f"{', '.join(str(int(one)) for one in saddles.found)} distinct critical points; two"
+                f"{', '.join(map(str, saddles.found.values.astype(int)))} distinct critical points;"
+                " two"
                 " antipodal clusters have the eigenvalue e^{−β} whatever their masses"
             ),
         ),
@@ -435,7 +448,7 @@ def _saddle_claims(data) -> list[Claim]:
     ]
 
 
-def _consensus_claim(data) -> Claim:
+def _consensus_claim(data: xr.DataTree) -> Claim:
     last = data["consensus"].minimum_cosine.isel(time=-1).values
     beta, count = saddle_threshold(4), len(last)
     return Claim(

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention, Unnormalised
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.papers.perspective._pointwise import circle
 from tokenflock.plots import look, panels
 from tokenflock.reproduction.claim import Claim, at_most, monte_carlo, near, near_relative
@@ -35,6 +38,7 @@ LAWS = {"V = -I": Unnormalised(beta=BETA, repulsive=True), "V = I": Unnormalised
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     repeats = scale.pick(quick=(24, 24), paper=(128, 48))
     rng = np.random.default_rng(0)
     parts = {
@@ -49,7 +53,7 @@ def compute(scale: Scale) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
-def _run(law, x: np.ndarray, times: np.ndarray, h: float = 0.02) -> np.ndarray:
+def _run(law: Dynamics, x: np.ndarray, times: np.ndarray, h: float = 0.02) -> np.ndarray:
     """Tokens at these times, (time, n, d).
 
     All runs have the same shape: the tokens that lack weigh nothing.
@@ -64,8 +68,8 @@ def _run(law, x: np.ndarray, times: np.ndarray, h: float = 0.02) -> np.ndarray:
     ]
 
 
-def _angles(law, theta: np.ndarray) -> np.ndarray:
-    x = _run(law, circle(theta), TIMES)
+def _angles(law: Dynamics, theta: np.ndarray) -> np.ndarray:
+    x = _run(law, np.asarray(circle(theta)), TIMES)
     return np.arctan2(x[..., 1], x[..., 0])
 
 
@@ -75,46 +79,46 @@ def _quantiles(n: int) -> np.ndarray:
 
 def _grids() -> xr.Dataset:
     """W1 between the systems of n and 2n tokens, at all times."""
-    found = []
+    rows = []
     for law in LAWS.values():
         paths = {n: _angles(law, _quantiles(n)) for n in (*GRIDS, MOST)}
-        found.append(
+        rows.append(
             [[wasserstein_distance(a, b) for a, b in zip(paths[n], paths[2 * n])] for n in GRIDS]
         )
     return xr.Dataset(
-        {"W1": (("law", "n", "time"), found)},
+        {"W1": (("law", "n", "time"), rows)},
         coords={"law": list(LAWS), "n": list(GRIDS), "time": TIMES},
     )
 
 
-def _samples(rng, repeats: int) -> xr.Dataset:
+def _samples(rng: np.random.Generator, repeats: int) -> xr.Dataset:
     """W1 at the last time between n independent tokens and the grid of 128, under V = -I."""
     law = LAWS["V = -I"]
     limit = _angles(law, _quantiles(MOST))[-1]
-    found = [
+    rows = [
         [
             wasserstein_distance(_angles(law, rng.uniform(-ARC, ARC, n))[-1], limit)
             for _ in range(repeats)
         ]
         for n in GRIDS
     ]
-    return xr.Dataset({"W1": (("n", "repeat"), found)}, coords={"n": list(GRIDS)})
+    return xr.Dataset({"W1": (("n", "repeat"), rows)}, coords={"n": list(GRIDS)})
 
 
-def _sphere(rng, repeats: int) -> xr.Dataset:
+def _sphere(rng: np.random.Generator, repeats: int) -> xr.Dataset:
     """W1 at t = 0.5 between two independent systems of n tokens on S^3."""
     law, times = SelfAttention(beta=1.0), np.array([0.0, 0.5])
-    found = [
+    rows = [
         [
             _matching(*(_run(law, _cap(rng, n), times, 0.1)[-1] for _ in "ab"))
             for _ in range(repeats)
         ]
         for n in SAMPLES
     ]
-    return xr.Dataset({"W1": (("n", "repeat"), found)}, coords={"n": list(SAMPLES)})
+    return xr.Dataset({"W1": (("n", "repeat"), rows)}, coords={"n": list(SAMPLES)})
 
 
-def _cap(rng, n: int) -> np.ndarray:
+def _cap(rng: np.random.Generator, n: int) -> np.ndarray:
     """Uniform tokens in the cap of 60 degrees about the last axis of R^4."""
     x = rng.normal(size=(40 * n, 4))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
@@ -126,31 +130,34 @@ def _matching(x: np.ndarray, y: np.ndarray) -> float:
     return float(cost[linear_sum_assignment(cost)].mean())
 
 
-def _slope(one: xr.Dataset) -> tuple[float, float]:
+def _slope(distances: xr.Dataset) -> tuple[float, float]:
     """Slope of the mean of log W1 against log n, and its standard error."""
-    log_n, logs = np.log(one.n.values), np.log(one.W1.values)
+    log_n, logs = np.log(distances.n.values), np.log(distances.W1.values)
     c = (log_n - log_n.mean()) / ((log_n - log_n.mean()) ** 2).sum()
     return float(c @ logs.mean(axis=1)), float(
         np.sqrt(c**2 @ (logs.var(axis=1, ddof=1) / logs.shape[1]))
     )
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(1, 2, size=(4.2, 3.0))
     _draw_time(axes[0], data["grids"].to_dataset())
     _draw_size(axes[1], data)
     return figure
 
 
-def _draw_time(ax, grids: xr.Dataset) -> None:
+def _draw_time(ax: Axes, grids: xr.Dataset) -> None:
     with look(ax) as theme:
         for colour, dash, law in zip(
             (theme.palette[0], theme.palette[2]), ("-", "--"), grids.law.values
         ):
             for n in grids.n.values:
-                one = grids.W1.sel(law=law, n=n)
+                curve = grids.W1.sel(law=law, n=n)
                 label = rf"${law}$, $n=8,16,32,64$" if n == GRIDS[0] else None
-                ax.plot(grids.time, one / one[0], dash, color=colour, linewidth=0.9, label=label)
+                ax.plot(
+                    grids.time, curve / curve[0], dash, color=colour, linewidth=0.9, label=label
+                )
         ax.plot(
             grids.time,
             np.exp(2 * np.exp(BETA) * grids.time),
@@ -163,7 +170,7 @@ def _draw_time(ax, grids: xr.Dataset) -> None:
         ax.legend(loc="upper left")
 
 
-def _draw_size(ax, data: xr.DataTree) -> None:
+def _draw_size(ax: Axes, data: xr.DataTree) -> None:
     final = data["grids"].W1.sel(law="V = -I").isel(time=-1)
     with look(ax) as theme:
         ax.plot(
@@ -175,13 +182,13 @@ def _draw_size(ax, data: xr.DataTree) -> None:
             ("sphere", -1 / 3, "^", "$S^3$, independent: slope $-1/3$"),
         )
         for colour, (part, power, mark, label) in zip(theme.palette[1:], cases):
-            one = data[part].to_dataset()
+            distances = data[part].to_dataset()
             mean, error = (
-                one.W1.mean("repeat"),
-                one.W1.std("repeat", ddof=1) / np.sqrt(one.sizes["repeat"]),
+                distances.W1.mean("repeat"),
+                distances.W1.std("repeat", ddof=1) / np.sqrt(distances.sizes["repeat"]),
             )
             ax.errorbar(
-                one.n,
+                distances.n,
                 mean,
                 2 * error,
                 fmt=mark,
@@ -190,15 +197,21 @@ def _draw_size(ax, data: xr.DataTree) -> None:
                 linewidth=1,
                 label=label,
             )
-            ax.plot(one.n, mean[-1] * (one.n / one.n[-1]) ** power, color=colour, linewidth=0.8)
+            ax.plot(
+                distances.n,
+                mean[-1] * (distances.n / distances.n[-1]) ** power,
+                color=colour,
+                linewidth=0.8,
+            )
         ax.set(xscale="log", yscale="log", xlabel="$n$", ylabel=r"$W_1$ at the end", ylim=(1e-3, 6))
-        ax.set_xticks([8, 16, 32, 64, 128], [8, 16, 32, 64, 128])
+        ax.set_xticks([8, 16, 32, 64, 128], ["8", "16", "32", "64", "128"])
         ax.minorticks_off()
         ax.set_title("Distance to the limit (bars: 2 standard errors)")
         ax.legend(loc="upper right")
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     grids = data["grids"].to_dataset()
     return [*_rate_claims(grids), _order_claim(grids), *_sample_claims(data)]
 

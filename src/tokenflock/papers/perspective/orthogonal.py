@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.plots import look, panels
@@ -32,6 +33,7 @@ TIGHT = Adaptive(rtol=1e-12)
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     parts = {"flow": _flow(), "order": _order(), "layers": _layers(), "bound": _bound()}
     setting = (
         "n = 32 orthonormal tokens, beta = 1 and 4, t up to 10, adaptive with tolerance 1e-12; n ="
@@ -56,9 +58,9 @@ def _flow() -> xr.Dataset:
     runs |= {(law, 1.0, rho): Equiangular(n=N, d=N, rho=rho) for law in LAWS for rho in STARTS}
     rows = []
     for (law, beta, rho), start in runs.items():
-        found = _cosines(simulate(LAWS[law](beta=beta), start, times=TIMES, solver=TIGHT))
+        cosines = _cosines(simulate(LAWS[law](beta=beta), start, times=TIMES, solver=TIGHT))
         exact = equiangular_cosine(TIMES, N, beta, rho, unnormalised=law == "USA")
-        rows.append((found.mean(axis=1), exact, np.abs(found - exact[:, None]).max()))
+        rows.append((cosines.mean(axis=1), exact, np.abs(cosines - exact[:, None]).max()))
     measured, exact, off = zip(*rows)
     return xr.Dataset(
         {
@@ -130,7 +132,7 @@ def _bound() -> xr.Dataset:
         cosine.append(1 - gap)
     coords = {
         "s": s,
-        **{name: ("case", list(one)) for name, one in zip(("law", "n", "beta"), zip(*cases))},
+        **{name: ("case", list(values)) for name, values in zip(("law", "n", "beta"), zip(*cases))},
     }
     return xr.Dataset(
         {"ratio": (("case", "s"), np.array(ratio)), "cosine": (("case", "s"), np.array(cosine))},
@@ -138,19 +140,18 @@ def _bound() -> xr.Dataset:
     )
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(3.6, 2.7))
     flow = data["flow"].to_dataset()
     with look(left) as theme:
         for k in np.flatnonzero(flow.rho.values == 0):
-            one = flow.isel(run=k)
-            colour, dash = (
-                theme.palette[0 if one.law == "SA" else 2],
-                "-" if one.beta == 1 else "--",
-            )
-            name = rf"{one.law.item()}, $\beta={one.beta.item():g}$"
-            left.plot(flow.time, one.exact, dash, color=colour, linewidth=1, label=name)
-            left.plot(flow.time[::6], one.cosine[::6], "o", color=colour, markersize=3)
+            run = flow.isel(run=k)
+            law, beta = str(run.law.values), float(run.beta)
+            colour, dash = theme.palette[0 if law == "SA" else 2], "-" if beta == 1 else "--"
+            name = rf"{law}, $\beta={beta:g}$"
+            left.plot(flow.time, run.exact, dash, color=colour, linewidth=1, label=name)
+            left.plot(flow.time[::6], run.cosine[::6], "o", color=colour, markersize=3)
         left.set(
             xlabel=r"time $t$", ylabel=r"common cosine $\gamma$", xlim=(0, 10), ylim=(-0.02, 1.03)
         )
@@ -170,6 +171,7 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     flow = data["flow"].to_dataset()
     return [
         *_flow_claims(flow),
@@ -180,18 +182,18 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 
 def _flow_claims(flow: xr.Dataset) -> list[Claim]:
-    found = []
+    statements = []
     for k in range(flow.sizes["run"]):
-        one = flow.isel(run=k)
-        law, beta, rho = str(one.law.values), float(one.beta), float(one.rho)
+        run = flow.isel(run=k)
+        law, beta, rho = str(run.law.values), float(run.beta), float(run.rho)
         start = "orthonormal tokens" if rho == 0 else f"equiangular tokens of cosine {rho:g}"
-        found.append(
+        statements.append(
             Claim(
                 f"{law.lower()}-{beta:g}" + (f"-rho{rho:g}" if rho else ""),
                 f"n = 32 {start}, {law} at β = {beta:g}: all cosines equal γ_β(t) up to t = 10"
                 " (greatest difference)",
                 "Theorem 6.8, " + ("(6.9)" if law == "SA" else "(6.10)"),
-                float(one.off),
+                float(run.off),
                 between(0, 1e-9),
                 note=(
                     ""
@@ -203,7 +205,7 @@ def _flow_claims(flow: xr.Dataset) -> list[Claim]:
                 ),
             )
         )
-    return found
+    return statements
 
 
 def _solver_claims(data: xr.DataTree) -> list[Claim]:
@@ -241,10 +243,10 @@ def _speed_claim(flow: xr.Dataset) -> Claim:
         if flow.law[k] == "SA" and flow.rho[k] == 0
     ]
     speeds = []
-    for one in runs:
-        low = one.cosine.values[1:] <= 0.5
+    for run in runs:
+        low = run.cosine.values[1:] <= 0.5
         speeds.append(
-            (np.diff(one.cosine) / np.diff(flow.time))[low].min() * N * np.exp(float(one.beta))
+            (np.diff(run.cosine) / np.diff(flow.time))[low].min() * N * np.exp(float(run.beta))
         )
     return Claim(
         "speed",

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 from scipy.special import eval_gegenbauer
 
 from tokenflock.dynamics import SelfAttention, Unnormalised
@@ -51,6 +52,7 @@ CASES = {  # name: n, d, energy, whether it is sharp
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     repeats = scale.pick(quick=4, paper=32)
     few = scale.pick(quick=("icosahedron",), paper=tuple(CASES))  # where SA runs too
     laws = {name: ("USA", "SA") if name in few else ("USA",) for name in CASES}
@@ -107,8 +109,8 @@ def _rivals(gram: np.ndarray, d: int, count: int) -> float:
     noise = rng.normal(size=(count, n, d))
     tokens = np.where(np.isinf(size), noise, x + np.where(np.isinf(size), 0, size) * noise)
     tokens /= np.linalg.norm(tokens, axis=-1, keepdims=True)
-    found = measure(xr.Dataset({"x": (("rival", "particle", "coord"), tokens)}), Energy(beta=BETA))
-    return float(found.energy.min())
+    rivals = measure(xr.Dataset({"x": (("rival", "particle", "coord"), tokens)}), Energy(beta=BETA))
+    return float(rivals.energy.min())
 
 
 def _distinct(gram: np.ndarray) -> np.ndarray:
@@ -131,7 +133,8 @@ def _strength(gram: np.ndarray, d: int) -> int:
     return 11
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(1, len(CASES), size=(1.75, 2.3), sharey=True)
     for ax, (name, (n, d, _, sharp)) in zip(axes, CASES.items()):
         with look(ax) as theme:
@@ -164,15 +167,18 @@ SOURCES = {True: "Theorem 9.2", False: "not in print; beside Theorem 9.2"}  # sh
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
-    found = []
+    """What the numbers say."""
+    statements = []
     for name, (n, d, exact, sharp) in CASES.items():
         part = data[name].to_dataset()
-        found += [
+        statements += [
             *_energy_claims(name, n, d, exact, sharp, part),
             _rival_claim(name, n, d, exact, sharp, part),
         ]
-        found.append(_sharp_claim(name, n, d, part) if sharp else _blunt_claim(name, n, d, part))
-    return found
+        statements.append(
+            _sharp_claim(name, n, d, part) if sharp else _blunt_claim(name, n, d, part)
+        )
+    return statements
 
 
 def _energy_claims(

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 import tokenflock as flock
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
@@ -31,6 +33,7 @@ CONSENSUS = np.sqrt(2e-6)  # |x_i - x_j| at cosine 1 - 1e-6
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     repeats = scale.pick(quick=(200, 64), paper=(2000, 500))
     balanced = scale.pick(quick=5, paper=50)
     parts = {
@@ -75,8 +78,8 @@ def _saddles(count: int, n: int = 60) -> xr.Dataset:
         for d in DIMENSIONS
     ]
     pole = [_top(np.eye(d)[[0] * n] * np.r_[-1, np.ones(n - 1)][:, None]) for d in DIMENSIONS]
-    found = {"random": (("d", "seed"), random), "axes": ("d", axes), "pole": ("d", pole)}
-    return xr.Dataset(found, coords={"d": list(DIMENSIONS)}, attrs={"n": n})
+    variables = {"random": (("d", "seed"), random), "axes": ("d", axes), "pole": ("d", pole)}
+    return xr.Dataset(variables, coords={"d": list(DIMENSIONS)}, attrs={"n": n})
 
 
 def _balanced(x: np.ndarray) -> np.ndarray:
@@ -101,7 +104,7 @@ def _perturbed() -> xr.Dataset:
     laws = {"SA": SelfAttention, "USA": Unnormalised}
     times = np.linspace(0, 3, 61)
 
-    def path(law, beta: float) -> np.ndarray:
+    def path(law: type[SelfAttention | Unnormalised], beta: float) -> np.ndarray:
         return flock.simulate(
             law(beta=beta), Uniform(n=12, d=3), t=3.0, times=times, solver=RK4(h=0.05), seed=0
         ).x.values
@@ -128,7 +131,7 @@ def _ends(repeats: int, scale: Scale) -> xr.Dataset:
         "USA, d = 4": (Unnormalised(beta=1 / 16), Uniform(n=16, d=4), 60.0),
         "Q, K": (Attention(beta=0.2, Q=Q, K=K), Uniform(n=N, d=3), 60.0),
     }
-    found = [
+    rows = [
         flock.ensemble(
             law,
             start,
@@ -143,10 +146,11 @@ def _ends(repeats: int, scale: Scale) -> xr.Dataset:
         ).consensus_distance.values[:, -1]
         for law, start, t in runs.values()
     ]
-    return xr.Dataset({"distance": (("law", "repeat"), found)}, coords={"law": list(runs)})
+    return xr.Dataset({"distance": (("law", "repeat"), rows)}, coords={"law": list(runs)})
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(1, 3, size=(3.2, 2.8))
     _draw_zero(axes[0], data["zero"].to_dataset())
     _draw_saddles(axes[1], data["saddles"].to_dataset())
@@ -154,12 +158,14 @@ def draw(data: xr.DataTree):
     return figure
 
 
-def _draw_zero(ax, zero: xr.Dataset) -> None:
+def _draw_zero(ax: Axes, zero: xr.Dataset) -> None:
     with look(ax) as theme:
         for colour, dash, d in zip(theme.palette, ("-", "--", ":"), zero.d.values):
-            one = np.maximum(zero.consensus_distance.sel(d=d), 1e-16)
-            ax.plot(zero.time, one.median("repeat"), dash, color=colour, label=f"$d={d}$, median")
-            ax.plot(zero.time, one.max("repeat"), dash, color=colour, linewidth=0.7)
+            distances = np.maximum(zero.consensus_distance.sel(d=d), 1e-16)
+            ax.plot(
+                zero.time, distances.median("repeat"), dash, color=colour, label=f"$d={d}$, median"
+            )
+            ax.plot(zero.time, distances.max("repeat"), dash, color=colour, linewidth=0.7)
         ax.axhline(CONSENSUS, color=theme.faint, linewidth=0.8, zorder=0)
         ax.text(
             40, CONSENSUS * 1.5, r"cosine $1-10^{-6}$", ha="right", color=theme.soft, fontsize=8
@@ -175,7 +181,7 @@ def _draw_zero(ax, zero: xr.Dataset) -> None:
         ax.legend(loc="lower left")
 
 
-def _draw_saddles(ax, saddles: xr.Dataset) -> None:
+def _draw_saddles(ax: Axes, saddles: xr.Dataset) -> None:
     n = int(saddles.attrs["n"])
     with look(ax) as theme:
         d = np.linspace(1.7, 5.3, 50)
@@ -205,7 +211,7 @@ def _draw_saddles(ax, saddles: xr.Dataset) -> None:
         ax.legend(loc="upper left", ncols=2, columnspacing=1, handletextpad=0.5)
 
 
-def _draw_perturbed(ax, perturbed: xr.Dataset) -> None:
+def _draw_perturbed(ax: Axes, perturbed: xr.Dataset) -> None:
     sup = perturbed.gap.max("time")
     with look(ax) as theme:
         for colour, mark, law in zip(theme.palette, "o^", perturbed.law.values):
@@ -224,10 +230,11 @@ def _draw_perturbed(ax, perturbed: xr.Dataset) -> None:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     zero, saddles = data["zero"].to_dataset(), data["saddles"].to_dataset()
     perturbed, ends = data["perturbed"].to_dataset(), data["ends"].to_dataset()
-    found = [_consensus_at_zero(zero, int(d)) for d in zero.d.values]
-    return [*found, *_saddle_claims(saddles), *_first_order(perturbed), *_end_claims(ends)]
+    statements = [_consensus_at_zero(zero, int(d)) for d in zero.d.values]
+    return [*statements, *_saddle_claims(saddles), *_first_order(perturbed), *_end_claims(ends)]
 
 
 def _rule_of_three(count: int) -> str:
@@ -286,7 +293,7 @@ def _saddle_claims(saddles: xr.Dataset) -> list[Claim]:
 
 def _first_order(perturbed: xr.Dataset) -> list[Claim]:
     sup = perturbed.gap.max("time")
-    found = []
+    statements = []
     for law in perturbed.law.values:
         slope = np.polyfit(np.log(BETAS), np.log(sup.sel(law=law).values), 1)[0]
         growth = float(
@@ -297,7 +304,7 @@ def _first_order(perturbed: xr.Dataset) -> list[Claim]:
             " 0.1, 0.01, 0.001): slope in log-log"
         )
         note = f"|x^β − x^0| ≤ C β e^{{3t}} with C = {growth:.3f} here"
-        found.append(
+        statements.append(
             Claim(
                 f"first-order-{law.lower()}",
                 statement,
@@ -307,7 +314,7 @@ def _first_order(perturbed: xr.Dataset) -> list[Claim]:
                 note=note,
             )
         )
-    return found
+    return statements
 
 
 def _end_claims(ends: xr.Dataset) -> list[Claim]:
@@ -341,14 +348,14 @@ def _end_claims(ends: xr.Dataset) -> list[Claim]:
             "Theorem 4.2 (any Q, K)",
         ),
     }
-    found = []
+    statements = []
     for law, (name, statement, source) in said.items():
         last = ends.distance.sel(law=law)
         text = (
             f"{statement}: share of {len(last)} uniform starts by t ="
             f" {300 if name.startswith('circle') else 60}"
         )
-        found.append(
+        statements.append(
             Claim(
                 name,
                 text,
@@ -358,4 +365,4 @@ def _end_claims(ends: xr.Dataset) -> list[Claim]:
                 note=_rule_of_three(len(last)),
             )
         )
-    return found
+    return statements

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention, Unnormalised
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.events import Consensus
 from tokenflock.observables import Energy, MinimumCosine
 from tokenflock.plots import look, panels
@@ -22,6 +24,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Adaptive
 from tokenflock.solvers.adaptive import Method
 from tokenflock.starts import Given, Uniform
+from tokenflock.starts.start import Start
 from tokenflock.theory import merging_time, pair_time, polygon_lifetime
 from tokenflock.verbs.measure import measure
 from tokenflock.verbs.simulate import simulate
@@ -35,6 +38,7 @@ TIMES = np.concatenate([[0.0], np.geomspace(0.1, END, 120)])
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     seeds = np.arange(scale.pick(quick=20, paper=64))
     cells = [[_cell(law(beta=beta), seeds) for beta in BETAS] for law in LAWS.values()]
     setting = (
@@ -47,7 +51,7 @@ def compute(scale: Scale) -> xr.Dataset:
     ).assign_attrs(setting=setting)
 
 
-def _cell(law, seeds: np.ndarray) -> xr.Dataset:
+def _cell(law: Dynamics, seeds: np.ndarray) -> xr.Dataset:
     """Times to consensus of many starts and of two clusters, the least step of the energy, and
     tracks of the least cosine.
     """
@@ -66,7 +70,7 @@ def _cell(law, seeds: np.ndarray) -> xr.Dataset:
     )
 
 
-def _follow(law, start, seed: int) -> xr.Dataset:
+def _follow(law: Dynamics, start: Start, seed: int) -> xr.Dataset:
     """A run up to consensus, with least cosine and energy at the times it lasted."""
     run = simulate(law, start, times=TIMES, solver=SOLVER, until=Consensus(DELTA), seed=seed)
     kept = run.sizes["time"]
@@ -88,7 +92,8 @@ def _two_clusters() -> Given:
     return Given(np.repeat(ends, 16, axis=0))
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, axes = panels(2, 2, size=(3.3, 2.3), sharex=True, sharey=True)
     cells = [(law, beta) for law in data.law.values for beta in data.beta.values]
     for ax, (law, beta) in zip(axes, cells):
@@ -124,6 +129,7 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     cells = [(law, beta) for law in data.law.values for beta in data.beta.values]
     return [
         *(_consensus_claim(data, *cell) for cell in cells),

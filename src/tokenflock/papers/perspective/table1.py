@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.spatial import ConvexHull
 
 from tokenflock.dynamics import Hardmax, PureAttention, RescaledAttention
@@ -46,6 +48,7 @@ TWO = np.array(  # two positive eigenvalues, 1.96 and 0.25, and a negative one
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     seeds = scale.pick(quick=8, paper=16)
     runs = {
         "identity": _rescaled(1.0, 2, seeds),
@@ -73,7 +76,7 @@ def _stack(runs: list[xr.Dataset]) -> xr.Dataset:
     return xr.concat([run[["x"]].drop_attrs() for run in runs], dim="seed")
 
 
-def _rescaled(V, d: int, seeds: int, end: float = END) -> xr.Dataset:
+def _rescaled(V: np.ndarray | float, d: int, seeds: int, end: float = END) -> xr.Dataset:
     law = RescaledAttention(V=V)
     return _stack(
         [
@@ -117,10 +120,7 @@ def _example() -> xr.Dataset:
     thirds = ((1e-6, 0.0), (-1e-6, 0.0), (0.0, 1e-6))
     tokens = [np.array([[1.0, 1.0], [-1.0, 1.0], third]) for third in thirds]
     return _stack(
-        [
-            simulate(Hardmax(), Given(one), t=20.0, frames=101, solver=Euler(h=0.01))
-            for one in tokens
-        ]
+        [simulate(Hardmax(), Given(x), t=20.0, frames=101, solver=Euler(h=0.01)) for x in tokens]
     )
 
 
@@ -150,7 +150,7 @@ def _strays(x: np.ndarray) -> int:
 def _heights(x: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Coordinates of tokens across the hyperplanes: along the eigenvector phi_1* of V^T."""
     values, vectors = np.linalg.eig(V.T)
-    normal = vectors[:, values.real.argmax()].real
+    normal = np.real(vectors[:, np.real(values).argmax()])
     return x @ (normal / np.linalg.norm(normal))
 
 
@@ -159,7 +159,8 @@ def _groups(values: np.ndarray) -> int:
     return int((np.diff(np.sort(values)) > 1e-2).sum()) + 1
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(2, 3, size=(2.9, 2.75))
     titles = {
         "identity": r"$V=I$: corners of a polytope",
@@ -180,7 +181,7 @@ def draw(data: xr.DataTree):
     return figure
 
 
-def _paths(ax, x: np.ndarray, title: str, name: str) -> None:
+def _paths(ax: Axes, x: np.ndarray, title: str, name: str) -> None:
     letter, reach = "x" if name == "minus" else "z", 1.08 * np.abs(x).max()
     with look(ax) as theme:
         for token in range(x.shape[1]):
@@ -209,7 +210,7 @@ def _paths(ax, x: np.ndarray, title: str, name: str) -> None:
             _lines(ax, x[-1], reach, theme.palette[2])
 
 
-def _lines(ax, x: np.ndarray, reach: float, colour: str) -> None:
+def _lines(ax: Axes, x: np.ndarray, reach: float, colour: str) -> None:
     """The lines across which tokens gather, through the mean of each side."""
     heights, normal = _heights(x, PLANE), _heights(np.eye(2), PLANE)
     for side in (heights < 0, heights > 0):
@@ -218,7 +219,7 @@ def _lines(ax, x: np.ndarray, reach: float, colour: str) -> None:
             ax.plot(*(heights[side].mean() * normal + along).T, "--", color=colour, linewidth=0.9)
 
 
-def _attention(ax, line: xr.Dataset) -> None:
+def _attention(ax: Axes, line: xr.Dataset) -> None:
     with look(ax) as theme:
         order = line.x.isel(seed=0, coord=0).values.argsort()
         rows = line.attention.isel(seed=0).values[np.ix_(order, order)]
@@ -229,12 +230,12 @@ def _attention(ax, line: xr.Dataset) -> None:
             xticks=[0, 9, 19],
             yticks=[0, 9, 19],
         )
-        ax.set_xticklabels([1, 10, 20])
-        ax.set_yticklabels([1, 10, 20])
+        ax.set_xticklabels(["1", "10", "20"])
+        ax.set_yticklabels(["1", "10", "20"])
         ax.set_title(r"$d=1$: attention at $t=10$ (white 0, dark 1)")
 
 
-def _three(ax, x: np.ndarray) -> None:
+def _three(ax: Axes, x: np.ndarray) -> None:
     with look(ax) as theme:
         for colour, dash, run in zip(theme.palette, ("-", "--", ":"), x):
             ax.plot(*run[:, 2].T, dash, color=colour, linewidth=1.6)
@@ -261,6 +262,7 @@ def _three(ax, x: np.ndarray) -> None:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     x = {
         name: data[name].x.values
         for name in ("identity", "plane", "space", "mixed", "two", "minus", "hardmax")
@@ -320,18 +322,18 @@ def _identity_claims(x: np.ndarray, time: np.ndarray) -> list[Claim]:
 
 
 def _hyperplane_claims(x: dict[str, np.ndarray]) -> list[Claim]:
-    found = []
+    statements = []
     for name, V, d in (("plane", PLANE, 2), ("space", SPACE, 3)):
         ends = [_heights(run[-1], V) for run in x[name]]
         kinds = "lines" if d == 2 else "planes"
-        found.append(
+        statements.append(
             Claim(
                 f"hyperplanes-{d}",
                 f"V with simple greatest eigenvalue {np.linalg.eigvals(V).real.max():.4f}, d = {d}:"
                 f" at t = 10 the tokens lie on at most three parallel {kinds} (greatest number of"
                 " groups of ⟨φ₁*, z⟩, parted by gaps of 1e-2)",
                 "Table 1, row λ₁ simple",
-                float(max(_groups(one) for one in ends)),
+                float(max(_groups(end) for end in ends)),
                 between(1, 3),
                 note=(
                     "at t = 0 there are up to"
@@ -339,7 +341,7 @@ def _hyperplane_claims(x: dict[str, np.ndarray]) -> list[Claim]:
                 ),
             )
         )
-    return found
+    return statements
 
 
 def _mixed_claim(x: np.ndarray) -> Claim:

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from tokenflock import measure, simulate
 from tokenflock.dynamics import SelfAttention
@@ -43,6 +45,7 @@ SETTLED = 15.0
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     seeds = scale.pick(quick=16, paper=64)
     merged = [[_pair(angle, beta) for beta in BETAS] for angle in ANGLES.values()]
     pairs = xr.Dataset(
@@ -68,7 +71,7 @@ def compute(scale: Scale) -> xr.DataTree:
 
 def _pair(angle: float, beta: float) -> float:
     """When two tokens that start at an angle have met."""
-    start = Given([[1.0, 0.0], [np.cos(angle), np.sin(angle)]])
+    start = Given(np.array([[1.0, 0.0], [np.cos(angle), np.sin(angle)]]))
     limit = 2 * float(merging_time(angle, beta, DELTA))
     run = simulate(SelfAttention(beta=beta), start, t=limit, frames=3, until=Consensus(delta=DELTA))
     return float(run.time[-1])
@@ -113,18 +116,19 @@ def _prediction(run: xr.Dataset, end: float) -> float:
     labels = frame.cluster_labels.values
     centre = [frame.x.values[labels == label].mean(axis=0) for label in np.unique(labels)]
     mass = float((labels == labels[0]).mean())
-    turn = np.angle(complex(*centre[0]) * complex(*centre[1]).conjugate())
-    return float(late[0] + merging_time(abs(turn), BETA, DELTA, mass))
+    angle = np.angle(complex(*centre[0]) * complex(*centre[1]).conjugate())
+    return float(late[0] + merging_time(abs(angle), BETA, DELTA, mass))
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, (left, right) = panels(1, 2, size=(4.3, 3.2))
     _draw_stairs(left, data["systems"].to_dataset())
     _draw_exponents(right, data)
     return figure
 
 
-def _draw_stairs(ax, systems: xr.Dataset) -> None:
+def _draw_stairs(ax: Axes, systems: xr.Dataset) -> None:
     with look(ax) as theme:
         ax.plot(
             systems.time,
@@ -163,7 +167,7 @@ def _draw_stairs(ax, systems: xr.Dataset) -> None:
         ax.set_title(rf"{systems.sizes['seed']} systems, $n=32$, $d=2$, $\beta=4$")
 
 
-def _draw_exponents(ax, data: xr.DataTree) -> None:
+def _draw_exponents(ax: Axes, data: xr.DataTree) -> None:
     pairs, polygons = data["pairs"].to_dataset(), data["polygons"].to_dataset()
     labels = {"pi/2": r"pair from $\pi/2$", "2pi/3": r"pair from $2\pi/3$", "3": "pair from 3 rad"}
     with look(ax) as theme:
@@ -190,6 +194,7 @@ def _draw_exponents(ax, data: xr.DataTree) -> None:
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     pairs, polygons = data["pairs"].to_dataset(), data["polygons"].to_dataset()
     return [
         *_pair_claims(pairs),
@@ -249,6 +254,7 @@ def _angle_claim(pairs: xr.Dataset, name: str, text: str) -> Claim:
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
+    """The slope of the straight line through points, by least squares."""
     return float(np.polyfit(x, y, 1)[0])
 
 

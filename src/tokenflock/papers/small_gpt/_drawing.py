@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 
 from tokenflock.plots import look
 from tokenflock.plots.bands import band
@@ -12,7 +13,7 @@ STYLES = {"trained": (0, "-"), "untrained": (3, "--")}  # colour and line of eac
 
 
 def both(
-    ax, values: xr.DataArray, title: str = "", ylabel: str = "", top: float | None = None
+    ax: Axes, values: xr.DataArray, title: str = "", ylabel: str = "", top: float | None = None
 ) -> None:
     """Trained and untrained weights against the layer; `values` are (weights, seed, layer)."""
     with look(ax) as theme:

@@ -118,26 +118,26 @@ def _trained(
 def train_all(scale: Scale, kinds: Sequence[dict[str, Any]]) -> list[list[TrainedModel]]:
     """Models of several kinds, a list of seeds for each; progress counts steps."""
     steps, count = settings(scale)[1].steps, len(kinds) * len(seeds(scale))
-    found: list[list[TrainedModel]] = []
+    models: list[list[TrainedModel]] = []
     for k, kind in enumerate(kinds):
         before = [(k * len(seeds(scale)) + seed) * steps for seed in seeds(scale)]
-        found.append(
+        models.append(
             [
-                train(scale, seed, _told(scale, before[seed], count * steps), **kind)
+                train(scale, seed, _reporter(scale, before[seed], count * steps), **kind)
                 for seed in seeds(scale)
             ]
         )
-    return found
+    return models
 
 
-def _told(scale: Scale, before: int, total: int) -> Callable[[int], None]:
+def _reporter(scale: Scale, before: int, total: int) -> Callable[[int], None]:
     return lambda step: scale.progress(before + step, total) if scale.progress is not None else None
 
 
 def layers(model: LanguageModel, ids: np.ndarray, depth: int | None = None) -> xr.Dataset:
     """What the tokens of some passages do layer by layer, a mean over passages: (layer,)."""
-    found = followed(model, jnp.asarray(ids), depth, survey())
-    return found[list(NAMES)].mean("prompt", keep_attrs=True)
+    values = followed(model, jnp.asarray(ids), depth, survey())
+    return values[list(NAMES)].mean("prompt", keep_attrs=True)
 
 
 def trained_and_not(
@@ -145,7 +145,7 @@ def trained_and_not(
 ) -> xr.Dataset:
     """The same for each seed, before and after the training: (weights, seed, layer)."""
     rows = [
-        xr.concat([layers(getattr(one, which), ids, depth) for one in models], "seed")
+        xr.concat([layers(getattr(model, which), ids, depth) for model in models], "seed")
         for which in ("model", "untrained")
     ]
     return xr.concat(rows, "weights").assign_coords(weights=["trained", "untrained"])

@@ -8,8 +8,11 @@ straight lines. The most frequent letters have a colour each.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.gpt.watching import followed
 from tokenflock.papers.small_gpt._models import corpus, said, settings, train_all
@@ -27,6 +30,7 @@ CASES = {
 
 
 def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
     depth, context = settings(scale)[0].depth, settings(scale)[0].context
     (usual, *_), (shared, *_) = train_all(scale, [{"norm": "pre"}, {"norm": "pre", "shared": True}])
     models = {
@@ -58,7 +62,7 @@ def compute(scale: Scale) -> xr.DataTree:
     )
 
 
-def films(data: xr.DataTree):
+def films(data: xr.DataTree) -> dict[str, tuple[xr.Dataset, dict[str, Any]]]:
     """The runs to film, and how to look at them."""
     runs = {name: data[name].to_dataset() for name in CASES}
     return {
@@ -68,7 +72,8 @@ def films(data: xr.DataTree):
     }
 
 
-def draw(data: xr.DataTree):
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
     figure, axes = panels(len(CASES), 3, size=(3.0, 2.9))
     for row, name in enumerate(CASES):
         run = data[name].to_dataset()
@@ -80,6 +85,7 @@ def draw(data: xr.DataTree):
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
     together = {name: _cohesion(data[name].to_dataset()) for name in CASES}
     return [
         Claim(

@@ -10,9 +10,13 @@ are compared. Post-norm layers are left out: with a gain in their norm they are 
 
 from __future__ import annotations
 
+from typing import cast
+
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.gpt.flowing import refine
+from tokenflock.gpt.gpt import GPT
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import passages, said, train_all
 from tokenflock.plots import look, panels
@@ -26,24 +30,29 @@ FACTORS = (1, 2, 4, 8, 16, 32, 64)
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     models, ids = (
         train_all(scale, [{"norm": norm, "shared": True} for norm in NORMS]),
         passages(scale),
     )
-    rows = [xr.concat([refine(one.model, ids, FACTORS) for one in row], "seed") for row in models]
+    rows = [
+        xr.concat([refine(cast(GPT, trained.model), ids, FACTORS) for trained in row], "seed")
+        for row in models
+    ]
     return xr.concat(rows, "norm").assign_coords(norm=list(NORMS)).assign_attrs(setting=said(scale))
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, axes = panels(1, 3, size=(2.9, 2.6))
     data = data.swap_dims(factor="h")
     with look(figure) as theme:
         for place, norm in enumerate(NORMS):
             colour, line = theme.palette[(0, 2)[place]], ("-", "--")[place]
-            one = data.sel(norm=norm)
-            band(axes[0], one.distance.isel(h=slice(0, -1)), "h", colour, NORMS[norm], line)
-            band(axes[1], one.divergence.isel(h=slice(1, None)), "h", colour, "_", line)
-            band(axes[2], one.loss, "h", colour, "_", line)
+            curves = data.sel(norm=norm)
+            band(axes[0], curves.distance.isel(h=slice(0, -1)), "h", colour, NORMS[norm], line)
+            band(axes[1], curves.divergence.isel(h=slice(1, None)), "h", colour, "_", line)
+            band(axes[2], curves.loss, "h", colour, "_", line)
         h = data.h.values[3:-1]
         slope = (
             (h - data.h.values[-1])
@@ -64,12 +73,13 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    found = []
+    """What the numbers say."""
+    statements = []
     for norm in NORMS:
-        one = data.sel(norm=norm)
+        curves = data.sel(norm=norm)
         euler = (1 / 16 - 1 / 64) / (1 / 32 - 1 / 64)  # 3
-        ratio = one.distance.isel(factor=-3) / one.distance.isel(factor=-2)
-        found += [
+        ratio = curves.distance.isel(factor=-3) / curves.distance.isel(factor=-2)
+        statements += [
             Claim(
                 f"order-{norm}",
                 f"{NORMS[norm]}: as h → 0 the layers approach a flow at first order (distance to h"
@@ -85,13 +95,13 @@ def claims(data: xr.Dataset) -> list[Claim]:
                 f"{NORMS[norm]}: the trained step is no small step of that flow (least relative"
                 " distance of h = 1 over seeds)",
                 "Section 2 of arXiv 2312.10794",
-                float(one.distance.isel(factor=0).min()),
+                float(curves.distance.isel(factor=0).min()),
                 at_least(0.1),
                 note=(
-                    f"loss {spread(one.loss.isel(factor=0))} at h = 1,"
-                    f" {spread(one.loss.isel(factor=1))} at 1/2, {spread(one.loss.isel(factor=-1))}"
-                    " at 1/64"
+                    f"loss {spread(curves.loss.isel(factor=0))} at h = 1,"
+                    f" {spread(curves.loss.isel(factor=1))} at 1/2,"
+                    f" {spread(curves.loss.isel(factor=-1))} at 1/64"
                 ),
             ),
         ]
-    return found
+    return statements

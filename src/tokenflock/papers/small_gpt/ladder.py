@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.gpt.settings import RUNGS
 from tokenflock.gpt.text import split
@@ -28,15 +29,16 @@ SOURCE = "Part 1"
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     models = train_all(
         scale, [{"rung": rung} if rung != "gpt" else {"norm": "pre"} for rung in RUNGS]
     )
     shape, _ = settings(scale)
     data, _ = split(corpus()[1], shape.context)
-    learned = [validate(one.model, data, shape.context) for one in models[0]]
+    learned = [validate(trained.model, data, shape.context) for trained in models[0]]
     return xr.Dataset(
         {
-            "loss": (("rung", "seed"), [[one.loss for one in row] for row in models]),
+            "loss": (("rung", "seed"), [[trained.loss for trained in row] for row in models]),
             "bigram_on_its_text": ("seed", learned),
             "entropy": conditional_entropy(data),
         },
@@ -60,14 +62,15 @@ def conditional_entropy(ids: np.ndarray) -> float:
     )
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, (ax,) = panels(1, 1, size=(5.2, 2.9))
     with look(figure) as theme:
         mean, places = data.loss.mean("seed"), np.arange(data.sizes["rung"])
         ax.bar(places, mean, color=theme.palette[0], width=0.6)
         ax.vlines(places, data.loss.min("seed"), data.loss.max("seed"), color=theme.ink, lw=1.2)
         for place, value in zip(places, mean.values):
-            ax.text(place, value + 0.05, f"{value:.2f}", ha="center", va="bottom")
+            ax.text(float(place), value + 0.05, f"{value:.2f}", ha="center", va="bottom")
         ax.set_xticks(places, data.rung.values)
         ax.set(ylabel="loss on held-out text (nats)", ylim=(0, float(data.loss.max()) + 0.35))
         ax.set_title(f"{data.sizes['seed']} seeds: mean, and range as a line")
@@ -75,6 +78,7 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     gap = data.bigram_on_its_text - data.entropy
     loss = {str(rung): data.loss.sel(rung=rung) for rung in data.rung.values}
     return [

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.figure import Figure
 
+from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.watching import followed
 from tokenflock.papers.small_gpt._drawing import both, spread
 from tokenflock.papers.small_gpt._models import LABELS, passages, said, train_all, trained_and_not
@@ -24,22 +26,26 @@ NORMS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "ngpt": "n
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     models, ids = train_all(scale, [{"norm": norm} for norm in NORMS]), passages(scale)
     data = xr.concat([trained_and_not(row, ids) for row in models], "norm").assign_coords(
         norm=list(NORMS)
     )
     same = [
-        [[same_letter(model, ids) for model in (one.model, one.untrained)] for one in row]
+        [
+            [same_letter(model, ids) for model in (trained.model, trained.untrained)]
+            for trained in row
+        ]
         for row in models
     ]
     return data.assign(
-        loss=(("norm", "seed"), [[one.loss for one in row] for row in models]),
+        loss=(("norm", "seed"), [[trained.loss for trained in row] for row in models]),
         same_letter=(("norm", "seed", "weights"), same),
         same_letter_anyhow=float(np.mean([_pairs(row[:, None] == row).mean() for row in ids])),
     ).assign_attrs(setting=said(scale))
 
 
-def same_letter(model, ids: np.ndarray) -> float:
+def same_letter(model: LanguageModel, ids: np.ndarray) -> float:
     """The share of near pairs of the last layer that are the same letter."""
     x = followed(model, ids, None, [])["x"].isel(layer=-1).values
     u = x / np.linalg.norm(x, axis=-1, keepdims=True)
@@ -53,7 +59,8 @@ def _pairs(table: np.ndarray) -> np.ndarray:
     return table[..., *np.triu_indices(table.shape[-1], 1)]
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     names = ("mean_cosine", "pair_density", "effective_rank")
     figure, axes = panels(len(names), len(NORMS), size=(2.2, 2.0), sharex=True)
     for row, name in enumerate(names):
@@ -74,6 +81,7 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     last = data.isel(layer=-1)
     trained, fresh = (last.sel(weights=weights) for weights in ("trained", "untrained"))
     return [
@@ -122,21 +130,21 @@ def _range(values: xr.DataArray) -> float:
 
 
 def _each(norm: str, trained: xr.Dataset, fresh: xr.Dataset) -> list[Claim]:
-    one, other, name = trained.sel(norm=norm), fresh.sel(norm=norm), NORMS[norm]
+    learned, other, name = trained.sel(norm=norm), fresh.sel(norm=norm), NORMS[norm]
     anyhow = float(trained.same_letter_anyhow)
     few = bool((other.pair_density < 1e-3).any())
-    told = "hardly any pair is near" if few else spread(other.same_letter)
+    untrained = "hardly any pair is near" if few else spread(other.same_letter)
     return [
         Claim(
             f"apart-{norm}",
             f"{name}: trained tokens do not collapse (greatest mean cosine of the last layer over"
             " seeds; 1 is consensus)",
             "observation; Theorem 6.1 of arXiv 2312.10794 has consensus for idealised layers",
-            float(one.mean_cosine.max()),
+            float(learned.mean_cosine.max()),
             at_most(0.7),
             note=(
-                f"loss {spread(one.loss, 3)}; share of pairs above 0.9"
-                f" {spread(one.pair_density, 3)} (untrained {spread(other.pair_density, 3)})"
+                f"loss {spread(learned.loss, 3)}; share of pairs above 0.9"
+                f" {spread(learned.pair_density, 3)} (untrained {spread(other.pair_density, 3)})"
             ),
         ),
         Claim(
@@ -144,11 +152,11 @@ def _each(norm: str, trained: xr.Dataset, fresh: xr.Dataset) -> list[Claim]:
             f"{name}: trained tokens that are near are the same letter, more often than by chance"
             " (least share of near pairs over seeds)",
             "observation",
-            float(one.same_letter.min()),
+            float(learned.same_letter.min()),
             at_least(2 * anyhow),
             note=(
-                f"{spread(one.same_letter)}, where {anyhow:.3f} of all pairs are the same letter;"
-                f" with fresh weights {told}"
+                f"{spread(learned.same_letter)}, where {anyhow:.3f} of all pairs are the same"
+                f" letter; with fresh weights {untrained}"
             ),
         ),
     ]

@@ -7,9 +7,13 @@ and the same with fresh weights.
 
 from __future__ import annotations
 
+from typing import cast
+
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.gpt.flowing import extend
+from tokenflock.gpt.gpt import GPT
 from tokenflock.papers.small_gpt._drawing import both, spread
 from tokenflock.papers.small_gpt._models import (
     LABELS,
@@ -30,23 +34,28 @@ FACTORS = (1, 2, 4)
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     kinds = [{"norm": norm} for norm in NORMS] + [{"norm": norm, "shared": True} for norm in NORMS]
     models, ids, depth = train_all(scale, kinds), passages(scale), settings(scale)[0].depth
     own, shared = models[: len(NORMS)], models[len(NORMS) :]
     curves = xr.concat([trained_and_not(row, ids, FACTORS[-1] * depth) for row in shared], "norm")
     deeper = xr.concat(
-        [xr.concat([extend(one.model, ids, FACTORS) for one in row], "seed") for row in shared],
+        [
+            xr.concat([extend(cast(GPT, trained.model), ids, FACTORS) for trained in row], "seed")
+            for row in shared
+        ],
         "norm",
     )
     data = curves.assign_coords(norm=list(NORMS)).assign(
-        loss_own=(("norm", "seed"), [[one.loss for one in row] for row in own]),
-        loss_shared=(("norm", "seed"), [[one.loss for one in row] for row in shared]),
+        loss_own=(("norm", "seed"), [[trained.loss for trained in row] for row in own]),
+        loss_shared=(("norm", "seed"), [[trained.loss for trained in row] for row in shared]),
         loss_at=deeper.loss.drop_vars(["h", "depth"]),
     )
     return data.assign_attrs(setting=said(scale), depth=depth)
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     names = ("mean_cosine", "cluster_count", "effective_rank")
     figure, axes = panels(2, len(names) + 1, size=(2.3, 2.2))
     depth = int(data.attrs["depth"])
@@ -77,28 +86,29 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
     depth = int(data.attrs["depth"])
-    found = []
+    statements = []
     for norm in NORMS:
-        one = data.sel(norm=norm)
-        trained = one.sel(weights="trained")
-        ends = {k: spread(one.loss_at.sel(factor=k)) for k in FACTORS}
-        found += [
+        losses = data.sel(norm=norm)
+        trained = losses.sel(weights="trained")
+        ends = {k: spread(losses.loss_at.sel(factor=k)) for k in FACTORS}
+        statements += [
             Claim(
                 f"price-{norm}",
                 f"{norm}-norm: layers of their own are better than one shared layer (least"
                 " difference of losses over seeds)",
                 "observation",
-                float((one.loss_shared - one.loss_own).min()),
+                float((losses.loss_shared - losses.loss_own).min()),
                 at_least(0),
-                note=f"own {spread(one.loss_own, 3)}, shared {spread(one.loss_shared, 3)}",
+                note=f"own {spread(losses.loss_own, 3)}, shared {spread(losses.loss_shared, 3)}",
             ),
             Claim(
                 f"deeper-{norm}",
                 f"{norm}-norm: past its trained depth the model gets worse (least rise of the loss"
                 " at four times the depth)",
                 "observation",
-                float((one.loss_at.sel(factor=4) - one.loss_at.sel(factor=1)).min()),
+                float((losses.loss_at.sel(factor=4) - losses.loss_at.sel(factor=1)).min()),
                 at_least(0.01),
                 note="; ".join(f"{k * depth} passes: {words}" for k, words in ends.items()),
             ),
@@ -118,7 +128,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
         ]
     fresh = data.sel(norm="pre", weights="untrained").mean_cosine
-    found.append(
+    statements.append(
         Claim(
             "untrained",
             "pre-norm, fresh weights: the mean cosine grows with every pass (least step over passes"
@@ -133,4 +143,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
         )
     )
-    return found
+    return statements

@@ -8,6 +8,7 @@ letter occurs, whatever came before: all tokens say the same, so they may as wel
 from __future__ import annotations
 
 import xarray as xr
+from matplotlib.figure import Figure
 
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import said, settings, train_all
@@ -21,13 +22,15 @@ EARLY = 100  # steps
 
 
 def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
     models = train_all(scale, [{"norm": norm} for norm in KINDS])
-    rows = [xr.concat([one.diary for one in row], "seed") for row in models]
+    rows = [xr.concat([trained.diary for trained in row], "seed") for row in models]
     data = xr.concat(rows, "norm").assign_coords(norm=list(KINDS))
     return data.assign_attrs(setting=said(scale), tokens=settings(scale)[0].context)
 
 
-def draw(data: xr.Dataset):
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
     figure, axes = panels(len(KINDS), 3, size=(2.9, 2.4))
     for row, norm in enumerate(KINDS):
         training(
@@ -40,14 +43,15 @@ def draw(data: xr.Dataset):
 
 
 def claims(data: xr.Dataset) -> list[Claim]:
-    found = []
+    """What the numbers say."""
+    statements = []
     for norm in KINDS:
         cosine, clusters = (
             data[name].isel(layer=-1).sel(norm=norm) for name in ("mean_cosine", "cluster_count")
         )
         early = cosine.where((cosine.step > 0) & (cosine.step <= EARLY), drop=True)
         at = early.mean("seed").idxmax("step")
-        found += [
+        statements += [
             Claim(
                 f"collapse-{norm}",
                 f"{norm}-norm: within the first {EARLY} steps of the training the tokens of the"
@@ -74,4 +78,4 @@ def claims(data: xr.Dataset) -> list[Claim]:
                 ),
             ),
         ]
-    return found
+    return statements
