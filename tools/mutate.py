@@ -47,8 +47,8 @@ TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the
         *(LAWS + name for name in ("ensembles.py", "engines.py")),
     ],
     "theory": [
-        *(ORACLES + f"theory_{name}.py" for name in ("roots", "equiangular", "kernel", "pair")),
-        *(ORACLES + f"theory_{name}.py" for name in ("states", "rates", "flows")),
+        *(ORACLES + f"theory_{name}.py" for name in ("domains", "roots", "equiangular")),
+        *(ORACLES + f"theory_{name}.py" for name in ("kernel", "pair", "states", "rates", "flows")),
     ],
     "meanfield": [MEAN + f"{name}.py" for name in ("distances", "optimal", "evolution")],
     "probing": [f"tests/probing/test_{name}.py" for name in ("particles", "statistics", "errors")],
@@ -62,7 +62,6 @@ NEAREST = {  # files whose own tests lie elsewhere, or are one of many
     "dynamics/_streaming dynamics/streamed dynamics/_padding": [LAWS + "engines.py"],
     "dynamics/noisy solvers/solver solvers/euler_maruyama": [ORACLES + "particles_noise.py"],
     "dynamics/neural_ode dynamics/feed_forward": [ORACLES + "particles_solvers.py"],
-    "observables/energy": [ORACLES + "particles_energy.py"],
     "engines/_halves engines/resident": [LAWS + "engines.py"],
     "engines/_lane_loop": [LAWS + "lanes.py"],
     "engines/rotation engines/batch engines/choose engines/job": [LAWS + "ensembles.py"],
