@@ -82,7 +82,8 @@ WHOLE = {  # the least number for which each is defined
     "n": {
         1: "sampled_energy hemisphere_probability polygon_energy polygon_eigenvalue",
         2: """initial_correlation_speed initial_pair_density_speed equiangular_speed
-        equiangular_time equiangular_cosine equiangular_gap layer_transition_curve layer_cosines layer_crossing
+        equiangular_time equiangular_cosine equiangular_gap layer_transition_curve layer_cosines
+        layer_crossing
         initial_speed normalised_flow normalised_speed polygon_growth attention_cosine
         simplex_energy saddle_threshold crossing_time transition_curve""",
     },
