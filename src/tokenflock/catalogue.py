@@ -248,7 +248,7 @@ def _fields(node: ast.ClassDef, path: Path) -> list[Option]:
         if kind.startswith("ClassVar") or line.target.id.startswith("_"):
             continue
         default = None if line.value is None else ast.unparse(line.value)
-        text = following.value.value if _is_text(following) else ""
+        text = _text(following)
         options.append(Option(line.target.id, kind, default, text))
     return list({option.name: option for option in options}.values())
 
@@ -293,9 +293,9 @@ def _arguments(node: ast.FunctionDef) -> list[Option]:
     ]
 
 
-def _is_text(node: ast.stmt | None) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+def _text(node: ast.stmt | None) -> str:
+    """The text that stands alone in a line; empty where there is none."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return text
+    return ""

@@ -131,9 +131,10 @@ def _number(kind: str, value: Any, name: str) -> float | int | None:
         return None
     if not math.isfinite(value):
         raise UserError(f"{name} must be a finite number, got {value}")
+    number = float(value)
     if kind == "float":
-        return float(value)
-    return int(value) if int(value) == value else None
+        return number
+    return int(value) if number == int(number) else None  # type: ignore[arg-type]
 
 
 def _array(value: Any, name: str) -> np.ndarray | None:

@@ -277,8 +277,9 @@ def _array(value: np.ndarray) -> dict[str, Any]:
 
 def _unpacked(value: dict[str, Any]) -> np.ndarray:
     """An array, whose size is known before anything is unpacked."""
-    shape, dtype = value.get("shape"), value.get("dtype")
-    whole = isinstance(shape, list) and all(type(size) is int and size >= 0 for size in shape)
+    sizes, dtype = value.get("shape"), value.get("dtype")
+    shape = sizes if isinstance(sizes, list) else [-1]
+    whole = all(type(size) is int and size >= 0 for size in shape)
     if not whole or dtype not in _DTYPES or math.prod(shape) > LARGEST:
         raise UserError("the recipe holds an array of no known shape and kind of numbers")
     count = math.prod(shape)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -70,7 +70,7 @@ def member(role: str, kind: str, name: str, tokens: Sequence[str]) -> Member:
 
 def command(
     run: Callable[..., None],
-    roles: dict[str, tuple[str, str | None]],
+    roles: Mapping[str, tuple[str, str | None]],
     tokens: Sequence[str],
     skip: Sequence[str] = (),
 ):

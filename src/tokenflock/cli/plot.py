@@ -92,12 +92,12 @@ def plot(
     import tokenflock as flock
 
     result = one_prompt(flock.load(run), prompt)
-    kind = _kind(kind, _holds(result))
+    chosen = _kind(kind, _holds(result))
     keep_compiled()
     from tokenflock import plots
 
     with plots.style(theme):
-        figure = _draw(plots, result, kind, at, tail, landscape, log_time, observable)
+        figure = _draw(plots, result, chosen, at, tail, landscape, log_time, observable)
     plots.save_figure(figure, out)
     saved(out, replaced)
 

@@ -117,9 +117,11 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
         from tokenflock.spaces import Sphere
 
         pair = dynamics.interaction
-        has_energy = isinstance(dynamics.space, Sphere) and pair is not None
-        energy = "energy:log=true" if has_energy and _overflows(pair.beta) else "energy"
-        text = f"{energy},cluster-count" if has_energy else default_clusters(dynamics)
+        if pair is None or not isinstance(dynamics.space, Sphere):
+            text = default_clusters(dynamics)
+        else:
+            energy = "energy:log=true" if _overflows(pair.beta) else "energy"
+            text = f"{energy},cluster-count"
     found = []
     for part in filter(None, text.split(",")):
         name, *pairs = part.split(":")

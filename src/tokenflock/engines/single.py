@@ -85,8 +85,8 @@ def fixed(
 
         def run(x, begin, strides):
             begin, strides = jnp.asarray(begin, jnp.int32), jnp.asarray(strides, jnp.int32)
-            found = _fixed_block(law, solver, x, w, begin, key, until, strides)
-            return tuple(map(np.asarray, found))
+            frames, over = _fixed_block(law, solver, x, w, begin, key, until, strides)
+            return np.asarray(frames), np.asarray(over)
 
         frames, over = _in_calls(run, x, int(steps[first - 1]), strides, _most_steps(*x.shape))
         frames, over = frames[: len(block)], over[: len(block)]

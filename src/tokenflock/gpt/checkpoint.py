@@ -131,9 +131,8 @@ def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
             metadata = file.metadata()
         model = filled(fresh(config.shape), tensors, "model")
         state = None if optimiser is None else filled(optimiser(model), tensors, "optimiser")
-        history = tuple(
-            (int(row[0]), *map(float, row[1:])) for row in json.loads(metadata["history"])
-        )
+        rows = json.loads(metadata["history"])
+        history = tuple((int(step), float(train), float(val)) for step, train, val in rows)
         return Checkpoint(config, model, int(metadata["step"]), state, history)
     except Exception as error:  # whatever the libraries below say of a damaged file
         reason = " ".join(str(error).split())[:300]

@@ -85,7 +85,7 @@ def interval(claim: Claim) -> str:
 
 def _width(claim: Claim) -> float:
     low, high = claim.interval
-    widths = [(high - low) / 2, claim.error, abs(claim.measured), 1.0]
+    widths = [(high - low) / 2, claim.error, abs(claim.measured or 0.0), 1.0]
     return next((min(one, claim.error or one) for one in widths if one and math.isfinite(one)), 1.0)
 
 

@@ -194,7 +194,7 @@ def spectra(matrices: xr.Dataset):
             right.set_yscale("log")
         else:
             right.set_ylim(0, None)
-        right.xaxis.get_major_locator().set_params(integer=True)
+        right.locator_params(axis="x", integer=True)
     return figure
 
 
@@ -245,8 +245,10 @@ def _row(one: xr.Dataset, layer: int) -> str:
     cells = []
     for name in _CURVES:
         values = _by_layer(one[name], one) if name in one else None
-        there = values is not None and layer in values.layer.values
-        cells.append(_number(values.sel(layer=layer).values) if there else "")
+        if values is None or layer not in values.layer.values:
+            cells.append("")
+        else:
+            cells.append(_number(values.sel(layer=layer).values))
     return (
         f"<tr><td>{escape(str(one.attrs['model']))}</td><td>{layer}</td>"
         + "".join(f"<td class='number'>{cell}</td>" for cell in cells)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, require
 from tokenflock.probing.model import Model
 from tokenflock.probing.texts import Text
 

@@ -99,7 +99,7 @@ def _read(path: Path) -> tuple[str, dict[str, str]]:
     """The docstring of a file and its constants that are strings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     constants = {
-        line.targets[0].id: line.value.value
+        line.targets[0].id: str(line.value.value)
         for line in tree.body
         if isinstance(line, ast.Assign)
         and isinstance(line.targets[0], ast.Name)

@@ -18,7 +18,7 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.choose import Choice, choose
 from tokenflock.engines.job import Job, Values
 from tokenflock.engines.systems import Systems
-from tokenflock.errors import SimulationError, overflowed, require
+from tokenflock.errors import SimulationError, UserError, overflowed, require
 from tokenflock.matrices._random import RandomMatrices, Value
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
@@ -84,12 +84,12 @@ def ensemble(
     observe = check_kinds(dynamics, observe, seed, solver=solver)
     start = start if isinstance(start, Start) else Given(start)
     solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
-    for one in observe:
-        one.bind(
-            dynamics
-        )  # what an observable lacks must be there; each system binds its own later
+    for observable in observe:
+        # what an observable lacks must be there; each system binds its own later
+        observable.bind(dynamics)
     found = sweeps.axes(over or {}, dynamics, start, solver, observe)
-    _check(dynamics, solver, observe, repeats, quantiles, matrices)
+    solver = _fixed(solver)
+    _check(dynamics, observe, repeats, quantiles, matrices)
     plan = Plan(
         dynamics,
         start,
@@ -271,7 +271,9 @@ class Plan:
         )
 
     def steps(self, solver: FixedStep) -> tuple[np.ndarray, np.ndarray]:
-        return schedule(solver, self.t, self.times, self.frames)
+        """(steps to keep, times to keep) for a solver of this ensemble."""
+        steps, times = schedule(solver, self.t, self.times, self.frames)
+        return np.asarray(steps), times
 
     def total_steps(self) -> int:
         return sum(
@@ -373,15 +375,24 @@ def _run_sheet(
     }
 
 
-def _check(dynamics, solver, observe, repeats, quantiles, matrices) -> None:
-    fixed = isinstance(solver, FixedStep)
-    require(
-        fixed,
-        "solver",
-        "one of fixed step, for an ensemble",
-        type(solver).__name__,
-        "write e.g. RK4(h=0.1)",
-    )
+def _fixed(solver: Solver) -> FixedStep:
+    """The solver, if its step is fixed."""
+    if not isinstance(solver, FixedStep):
+        name = type(solver).__name__
+        raise UserError(
+            f"solver must be one of fixed step, for an ensemble, got {name}; write e.g. RK4(h=0.1)"
+        )
+    return solver
+
+
+def _check(
+    dynamics: Dynamics,
+    observe: Sequence[Observable],
+    repeats: int,
+    quantiles: Sequence[float],
+    matrices: RandomMatrices | None,
+) -> None:
+    """Refuse what does not go together."""
     require(
         len(observe) > 0,
         "observe",

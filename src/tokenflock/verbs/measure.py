@@ -17,6 +17,7 @@ from tokenflock.engines.place import hosted, placed
 from tokenflock.errors import UserError, require
 from tokenflock.observables.observable import CosineObservable, Observable, cosines, reads_cosines
 from tokenflock.precision import cast, precision
+from tokenflock.shapes import Array
 
 ENTRIES = (
     2**22
@@ -113,31 +114,30 @@ def _chunks(count: int, most: int) -> list[np.ndarray]:
     ]
 
 
-def _chunk(observables: Sequence[Observable], x: jax.Array, w: jax.Array) -> Iterator[jax.Array]:
+def _chunk(observables: Sequence[Observable], x: jax.Array, w: jax.Array) -> Iterator[Array]:
     G = _cosines(x) if any(map(reads_cosines, observables)) else None
-    for one in observables:
-        quick = one.on_host(x, w) if hosted(x) else None
-        yield (
-            quick
-            if quick is not None
-            else _of_cosines(one, G, w)
-            if reads_cosines(one)
-            else _of_tokens(one, x, w)
-        )
+    for observable in observables:
+        quick = observable.on_host(x, w) if hosted(x) else None
+        if quick is not None:
+            yield quick
+        elif G is not None and isinstance(observable, CosineObservable) and observable.by_cosines:
+            yield _of_cosines(observable, G, w)
+        else:
+            yield _of_tokens(observable, x, w)
 
 
 @jax.jit
-def _cosines(x: jax.Array) -> jax.Array:
+def _cosines(x: Array) -> Array:
     return jax.vmap(cosines)(x)
 
 
 @eqx.filter_jit
-def _of_cosines(observable: CosineObservable, G: jax.Array, w: jax.Array) -> jax.Array:
+def _of_cosines(observable: CosineObservable, G: Array, w: Array) -> Array:
     return jax.vmap(observable.of_cosines)(G, w)
 
 
 @eqx.filter_jit
-def _of_tokens(observable: Observable, x: jax.Array, w: jax.Array) -> jax.Array:
+def _of_tokens(observable: Observable, x: Array, w: Array) -> Array:
     return jax.vmap(observable.measure)(x, w)
 
 
@@ -153,5 +153,5 @@ def _weights(result: xr.Dataset) -> np.ndarray:
     """The weights of every frame; equal ones where the result has none."""
     x = result["x"]
     *lead, token = x.dims[:-1]
-    w = result.get("w", xr.DataArray(np.full(x.sizes[token], 1 / x.sizes[token]), dims=token))
+    w = result.get("w", xr.DataArray(np.full(x.sizes[token], 1 / x.sizes[token]), dims=[token]))
     return w.broadcast_like(x.isel(coord=0)).transpose(*lead, token).values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -82,8 +82,8 @@ def check_kinds(
         _require_kind("solver", Solver, solver, "a solver such as Layer(h=0.1)")
     if until is not None:
         _require_kind("until", Event, until, "an event such as Consensus()")
-    several = isinstance(observe, Sequence) and not isinstance(observe, str)
-    observables = tuple(observe) if several else (observe,)
+    several = isinstance(observe, (list, tuple))
+    observables = cast("tuple[Observable, ...]", tuple(observe) if several else (observe,))
     for observable in observables:
         _require_kind("observe", Observable, observable, "a list of observables such as [Energy()]")
     whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed < 2**63
@@ -109,7 +109,7 @@ def require_number(argument: str, value: Any, instead: str) -> None:
 def require_whole(argument: str, value: Any, least: int) -> None:
     """Refuse what is no whole number, or too small a one."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
-    require(whole, argument, f"a whole number, {least} or more", f"{value!r:.80}")
+    require(bool(whole), argument, f"a whole number, {least} or more", f"{value!r:.80}")
 
 
 def check(

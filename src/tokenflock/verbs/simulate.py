@@ -124,7 +124,7 @@ def flow(
             bool((wanted >= 0).all() and (wanted <= t).all()), "times", f"within [0, {t:g}]", times
         )
         with precision("float64"):
-            found = np.asarray(inside(jnp.asarray(wanted)))
+            found = np.asarray(inside(wanted))
         return found[0] if np.ndim(times) == 0 else found
 
     return evaluate

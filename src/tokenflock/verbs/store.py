@@ -140,7 +140,7 @@ class Store:
                 data |= {f"{_text(cell)}~": done}
                 data |= {f"{_text(cell)}~{name}": one for name, one in values.items()}
         packed = io.BytesIO()
-        np.savez(packed, mark=self.mark, **data)
+        np.savez(packed, allow_pickle=False, mark=np.asarray(self.mark), **data)
         with whole(self.path) as part:
             part.write_bytes(packed.getbuffer())
         self.due = time.monotonic() + max(SECONDS, SHARE * (time.monotonic() - began))
@@ -155,6 +155,8 @@ class Store:
             self.write()
 
     def _read(self) -> None:
+        if self.path is None:
+            return
         try:
             with np.load(self.path, allow_pickle=False) as loaded:
                 held = {name: loaded[name] for name in loaded.files}

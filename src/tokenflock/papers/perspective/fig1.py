@@ -176,9 +176,9 @@ def _report(
     """Progress of one part among several."""
 
     def part(k: int) -> Callable[[float], None] | None:
-        if progress is None:
+        if (report := progress) is None:
             return None
-        return lambda share: progress(round(100 * (k + share)), 100 * parts)
+        return lambda share: report(round(100 * (k + share)), 100 * parts)
 
     return part
 
