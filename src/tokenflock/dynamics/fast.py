@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import jax.numpy as jnp
 
@@ -76,6 +76,10 @@ class Fast(Around, MeanField, GradientFlow):
             )
         require(self.order >= 1, "order", "1 or more", self.order)
 
+    @property
+    def _law(self) -> SelfAttention | Unnormalised:
+        return cast(SelfAttention | Unnormalised, self.base)  # checked when it was made
+
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         sums = self._sums(
             q,
@@ -83,7 +87,7 @@ class Fast(Around, MeanField, GradientFlow):
             w[:, None] * jnp.concatenate([jnp.ones_like(x[:, :1]), self.base.values(t, x)], axis=1),
         )
         Z, total = sums[:, :1], sums[:, 1:]
-        if not self.base.divides:
+        if isinstance(self.base, Unnormalised):
             return self._mean(x, self.base.shift) * total
         return total / jnp.maximum(Z, FLOOR * jnp.finfo(x.dtype).eps)
 
@@ -96,7 +100,7 @@ class Fast(Around, MeanField, GradientFlow):
         Its limit at beta = 0.
         """
         self._check(x)
-        beta = jnp.asarray(self.base.beta, x.dtype)
+        beta = jnp.asarray(self._law.beta, x.dtype)
         square = jnp.sum(moments(x, w[:, None], self.order) ** 2, axis=(1, 2))
         flat = beta == 0
         whole = self._mean(x) / (2 * jnp.where(flat, 1, beta)) * jnp.sum(self._ratios(x) * square)
@@ -111,7 +115,7 @@ class Fast(Around, MeanField, GradientFlow):
         """sum_j e^{beta <q, x_j>} s_j / lambda_0."""
         self._check(x)
         return self._served(x) * kernel_sum(
-            q, x, s, jnp.asarray(self.base.beta, x.dtype), self.order
+            q, x, s, jnp.asarray(self._law.beta, x.dtype), self.order
         )
 
     def _check(self, x: Tokens) -> None:
@@ -122,24 +126,24 @@ class Fast(Around, MeanField, GradientFlow):
             )
 
     def _ratios(self, x: Tokens):
-        return ratios(jnp.asarray(self.base.beta, x.dtype), x.shape[1], self.order)
+        return ratios(jnp.asarray(self._law.beta, x.dtype), x.shape[1], self.order)
 
     def _mean(self, x: Tokens, shift: float = 0.0) -> Scalar:
         """lambda_0 e^{-beta shift}: the series of the kernel at equal points sums to e^{|beta|}."""
         count = jnp.asarray(sizes(x.shape[1], self.order), x.dtype)
-        peak = jnp.exp(jnp.abs(self.base.beta) - self.base.beta * shift)
+        peak = jnp.exp(jnp.abs(self._law.beta) - self._law.beta * shift)
         return peak / jnp.sum(count * jnp.abs(self._ratios(x)))
 
     def _served(self, x: Tokens) -> Scalar:
         """1 where the order is enough for beta, else NaN."""
-        last = jnp.abs(ratios(jnp.asarray(self.base.beta, x.dtype), 3, self.order + 1)[-1]) * (
+        last = jnp.abs(ratios(jnp.asarray(self._law.beta, x.dtype), 3, self.order + 1)[-1]) * (
             2 * self.order + 3
         )
         return jnp.where(last <= 10 * self.tolerance, 1.0, math.nan).astype(x.dtype)
 
     @property
     def ascends(self) -> bool:
-        return self.base.ascends
+        return self._law.ascends
 
     @property
     def keeps_cones(self) -> bool:

@@ -178,7 +178,7 @@ def _report(
     def part(k: int) -> Callable[[float], None] | None:
         if progress is None:
             return None
-        return lambda share: progress(round(100 * (k + share)), 100 * parts)
+        return lambda share, tell=progress: tell(round(100 * (k + share)), 100 * parts)
 
     return part
 
