@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 from tokenflock.plots import look, sphere
+from tokenflock.plots.styles import Axes
 
 VIEW: dict[str, Any] = {"azimuth": -60, "elevation": 20}  # e_1 to the right, e_2 behind, e_3 above
 

@@ -16,12 +16,12 @@ from typing import cast
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Burger, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics, GradientFlow
 from tokenflock.meanfield import Mixture, VonMises, evolve, wasserstein
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between
 from tokenflock.reproduction.scale import Scale
 

@@ -14,11 +14,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Fast, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.precision import cast, precision
 from tokenflock.reproduction.claim import Claim, at_most
 from tokenflock.reproduction.scale import Scale

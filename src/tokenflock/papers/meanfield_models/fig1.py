@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Burger
 from tokenflock.observables import FlowEnergy
 from tokenflock.papers.meanfield_models._anisotropic import energy, speed
 from tokenflock.papers.meanfield_models._balls import VIEW, ball
 from tokenflock.plots import look, panels, sphere
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer

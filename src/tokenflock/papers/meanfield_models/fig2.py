@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, simulate
@@ -22,7 +20,7 @@ from tokenflock.dynamics import Burger
 from tokenflock.observables import ClusterCount, OrderParameter
 from tokenflock.papers.meanfield_models._anisotropic import growth
 from tokenflock.plots import circle, look, panels
-from tokenflock.plots.styles import Theme
+from tokenflock.plots.styles import Axes, Figure, Theme
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import optimal_density, optimal_tokens
 from tokenflock.observables import FlowEnergy
 from tokenflock.papers.meanfield_models._balls import ball
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_most, between, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import optimal_tokens
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_most, between
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Adaptive, Layer

@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.integrate import quad
 from scipy.special import i0, ive
 
@@ -30,6 +28,7 @@ from tokenflock.meanfield.grids import gauss
 from tokenflock.papers.meanfield_models._anisotropic import energy, speed
 from tokenflock.papers.perspective._pointwise import velocity
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_least, between, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import minimiser_tilt

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, simulate
@@ -21,6 +20,7 @@ from tokenflock.observables import FlowEnergy, OrderParameter
 from tokenflock.papers.meanfield_models._anisotropic import energy, hessian
 from tokenflock.papers.meanfield_models._balls import ball
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer

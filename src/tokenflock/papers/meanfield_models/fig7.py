@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from tokenflock import ensemble, simulate
@@ -24,6 +22,7 @@ from tokenflock.meanfield import optimal_tokens
 from tokenflock.observables import FlowEnergy, OrderParameter
 from tokenflock.papers.meanfield_models._anisotropic import energy, growth
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer

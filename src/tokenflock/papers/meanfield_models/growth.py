@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Noisy, SelfAttention, Sinkhorn, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.meanfield import Ripple, evolve, grid
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_most, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import growth_rate, mode_switch

@@ -20,7 +20,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 from scipy.special import iv
 
@@ -28,6 +27,7 @@ from tokenflock.dynamics import Noisy, Unnormalised
 from tokenflock.meanfield import Ripple, VonMises, evolve, grid
 from tokenflock.meanfield.continuity import Tables, slope, tables
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, at_most, near, near_relative
 from tokenflock.reproduction.scale import Scale

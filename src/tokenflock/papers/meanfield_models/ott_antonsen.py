@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.meanfield import PoissonKernel, evolve
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import poisson_density, poisson_order

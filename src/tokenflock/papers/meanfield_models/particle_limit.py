@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.signal import resample
 
 from tokenflock.dynamics import Fast, SelfAttention
 from tokenflock.meanfield import VonMises, evolve, grid, wasserstein
 from tokenflock.plots import cloud, look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, monte_carlo, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Given

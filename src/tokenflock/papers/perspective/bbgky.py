@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import Unnormalised
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, at_least, between, monte_carlo, near
 from tokenflock.reproduction.scale import Scale

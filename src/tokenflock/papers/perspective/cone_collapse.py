@@ -15,7 +15,6 @@ from __future__ import annotations
 import jax
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
@@ -23,6 +22,7 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.matrices import Ginibre, RandomMatrices
 from tokenflock.observables import ConeMargin, MinimumCosine
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near, near_relative
 from tokenflock.reproduction.scale import Scale

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.stats import ortho_group
 
 import tokenflock as flock
@@ -19,6 +18,7 @@ from tokenflock.dynamics import Attention, Causal, MultiHead, SelfAttention, Unn
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.papers.perspective._pointwise import unit
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4

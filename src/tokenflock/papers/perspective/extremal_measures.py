@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.optimize import minimize, root
 from scipy.special import eval_legendre, softmax
 
@@ -30,6 +28,7 @@ from tokenflock.papers.perspective._pointwise import (
     unit,
 )
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, monte_carlo, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Hemisphere, Uniform

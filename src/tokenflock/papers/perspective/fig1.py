@@ -22,12 +22,11 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tokenflock.errors import UserError
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.probing.options import Recording, Variant
 from tokenflock.probing.surveying import NEAR
 from tokenflock.reproduction.claim import Claim, Interval, NotRun, at_least, near

@@ -17,8 +17,6 @@ from itertools import pairwise
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention, Unnormalised
@@ -31,7 +29,7 @@ from tokenflock.papers.perspective._pointwise import (
     zero,
 )
 from tokenflock.plots import look, panels
-from tokenflock.plots.styles import Theme
+from tokenflock.plots.styles import Axes, Figure, Theme
 from tokenflock.reproduction.claim import Claim, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.shapes import Array

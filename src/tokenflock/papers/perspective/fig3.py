@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock import ensemble, phase_diagram, simulate
 from tokenflock.dynamics import SelfAttention
@@ -26,6 +25,7 @@ from tokenflock.observables import MinimumCosine
 from tokenflock.papers.perspective._fronts import front_in_beta, front_in_time
 from tokenflock.papers.perspective._pointwise import zero
 from tokenflock.plots import look, phase_grid
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_most, monte_carlo, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4, Layer

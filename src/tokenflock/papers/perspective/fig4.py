@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tokenflock import ensemble, phase_diagram, simulate
 from tokenflock.dynamics import SelfAttention
@@ -25,6 +23,7 @@ from tokenflock.observables import ClusterCount
 from tokenflock.papers.perspective._lifetimes import growth_rate, lifetime
 from tokenflock.plots import circle, look, panels
 from tokenflock.plots import phase_diagram as plot_map
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_least, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer

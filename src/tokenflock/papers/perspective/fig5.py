@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock import phase_diagram
 from tokenflock.dynamics import Attention
@@ -27,7 +26,7 @@ from tokenflock.matrices import Ginibre, RandomMatrices, Value, Wigner
 from tokenflock.papers.perspective._fronts import front_in_beta, front_in_time
 from tokenflock.plots import phase_diagram as plot_map
 from tokenflock.plots import phase_grid
-from tokenflock.plots.styles import root_of
+from tokenflock.plots.styles import Figure, root_of
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, monte_carlo
 from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Uniform

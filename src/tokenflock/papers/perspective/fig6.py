@@ -17,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.optimize import OptimizeResult, brentq, minimize_scalar
 
 from tokenflock.dynamics import Unnormalised
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, at_most, near
 from tokenflock.reproduction.scale import Scale

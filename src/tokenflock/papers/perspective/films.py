@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import ClusterCount, Energy, MinimumCosine
 from tokenflock.plots import circle, panels, sphere
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer

@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.interpolate import CubicSpline
 
 import tokenflock as flock
@@ -25,6 +24,7 @@ from tokenflock.observables import Dissipation, Energy
 from tokenflock.observables.energy import Convention
 from tokenflock.papers.perspective._pointwise import energy_by_weight, unit, velocity
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Adaptive

@@ -13,10 +13,10 @@ from __future__ import annotations
 import jax
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.optimize import linprog, nnls
 
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, monte_carlo, near
 from tokenflock.reproduction.scale import Scale

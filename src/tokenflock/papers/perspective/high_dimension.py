@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import InnerProducts
 from tokenflock.papers.perspective._pointwise import unit
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, monte_carlo
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4

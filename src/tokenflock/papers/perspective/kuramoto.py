@@ -17,13 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.special import ive
 
 from tokenflock.dynamics import Kuramoto, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.observables import Energy, OrderParameter
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, between
 from tokenflock.reproduction.scale import Scale

@@ -19,8 +19,6 @@ from itertools import combinations
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.optimize import root
 
 import tokenflock as flock
@@ -34,6 +32,7 @@ from tokenflock.papers.perspective._pointwise import (
     zero,
 )
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_most, between, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.shapes import Array

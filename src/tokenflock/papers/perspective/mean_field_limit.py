@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
@@ -24,6 +22,7 @@ from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.papers.perspective._pointwise import circle
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_most, monte_carlo, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4, Adaptive, Layer

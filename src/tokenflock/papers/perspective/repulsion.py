@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from scipy.special import eval_gegenbauer
 
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.observables import Energy, InnerProducts
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 import tokenflock as flock
 from tokenflock.dynamics import Attention, SelfAttention, Unnormalised
 from tokenflock.observables import ConsensusDistance
 from tokenflock.papers.perspective._pointwise import unit, velocity_jacobian
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_most, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.events import Consensus
 from tokenflock.observables import Energy, MinimumCosine
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Adaptive

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy.spatial import ConvexHull
 
 from tokenflock.dynamics import Hardmax, PureAttention, RescaledAttention
 from tokenflock.observables import AttentionMatrix
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4, Euler

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from tokenflock import measure, simulate
 from tokenflock.dynamics import SelfAttention
@@ -28,6 +26,7 @@ from tokenflock.events import Consensus
 from tokenflock.observables import ClusterCount, ClusterLabels, Convention, Energy
 from tokenflock.papers.perspective._lifetimes import growth_rate, lifetime
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Given, Uniform

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 
 from tokenflock.plots import look
 from tokenflock.plots.bands import band
+from tokenflock.plots.styles import Axes
 
 STYLES = {"trained": (0, "-"), "untrained": (3, "--")}  # colour and line of each kind of weights
 

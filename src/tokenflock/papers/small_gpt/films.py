@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.gpt.watching import followed
 from tokenflock.papers.small_gpt._models import corpus, said, settings, train_all
 from tokenflock.plots import panels, plane
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least
 from tokenflock.reproduction.scale import Scale
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import cast
 
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.gpt.flowing import refine
 from tokenflock.gpt.gpt import GPT
@@ -21,6 +20,7 @@ from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import passages, said, train_all
 from tokenflock.plots import look, panels
 from tokenflock.plots.bands import band
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, near
 from tokenflock.reproduction.scale import Scale
 

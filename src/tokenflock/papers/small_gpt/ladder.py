@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.gpt.settings import RUNGS
 from tokenflock.gpt.text import split
@@ -22,6 +21,7 @@ from tokenflock.gpt.training import validate
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import corpus, said, settings, train_all
 from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between
 from tokenflock.reproduction.scale import Scale
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.watching import followed
 from tokenflock.papers.small_gpt._drawing import both, spread
 from tokenflock.papers.small_gpt._models import LABELS, passages, said, train_all, trained_and_not
 from tokenflock.plots import panels
+from tokenflock.plots.styles import Figure
 from tokenflock.probing.surveying import NEAR
 from tokenflock.reproduction.claim import Claim, at_least, at_most
 from tokenflock.reproduction.scale import Scale

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import cast
 
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.gpt.flowing import extend
 from tokenflock.gpt.gpt import GPT
@@ -25,6 +24,7 @@ from tokenflock.papers.small_gpt._models import (
 )
 from tokenflock.plots import look, panels
 from tokenflock.plots.bands import band
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least
 from tokenflock.reproduction.scale import Scale
 

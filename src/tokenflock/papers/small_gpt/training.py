@@ -8,11 +8,11 @@ letter occurs, whatever came before: all tokens say the same, so they may as wel
 from __future__ import annotations
 
 import xarray as xr
-from matplotlib.figure import Figure
 
 from tokenflock.papers.small_gpt._drawing import spread
 from tokenflock.papers.small_gpt._models import said, settings, train_all
 from tokenflock.plots import panels, training
+from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most
 from tokenflock.reproduction.scale import Scale
 
