@@ -28,6 +28,7 @@ from tokenflock.dynamics import (
     Streamed,
     Unnormalised,
 )
+from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics.neural_ode import Activation
 from tokenflock.spaces import Sphere
 
@@ -223,3 +224,81 @@ def test_energies_are_their_double_sums():
     f = np.log(np.diag(doubly(1.7)) / W / np.exp(1.7)) / 2
     assert float(Sinkhorn(beta=1.7).energy(x, w)) == pytest.approx(-(W @ f) / 1.7, rel=1e-8)
     assert float(SelfAttention(beta=0.0).energy(x, w)) == pytest.approx(0.5 * (pairs * C).sum())
+
+
+MOVING = Switching(np.stack([I, 2 * I]), 1.0)
+BLIND = {  # commutes with rotations
+    True: [
+        SelfAttention(),
+        Unnormalised(),
+        Sinkhorn(),
+        CausalBias(),
+        Attention(),
+        Attention(Q=2.0, K=0.5, V=-1.0),
+        Causal(V=2.0),
+        Hardmax(Q=2.0),
+        PureAttention(),
+        Noisy(SelfAttention()),
+        Streamed(SelfAttention()),
+    ],
+    False: [
+        Attention(Q=Q, K=K),
+        Attention(V=V),
+        Attention(V=MOVING),
+        Causal(Q=A),
+        Hardmax(V=V),
+        Burger(D=S),
+        NeuralODE(W=OUT, A=IN),
+        Noisy(Attention(V=V)),
+        Streamed(Attention(V=V)),
+    ],
+}
+CONES = {  # consensus is for ever
+    True: [
+        SelfAttention(),
+        Unnormalised(),
+        Sinkhorn(),
+        CausalBias(beta=0.0),
+        Attention(),
+        Attention(V=0.5),
+        Attention(Q=Q, K=K),
+        Causal(),
+        Streamed(SelfAttention()),
+    ],
+    False: [
+        SelfAttention(repulsive=True),
+        Unnormalised(repulsive=True),
+        Sinkhorn(repulsive=True),
+        CausalBias(beta=-1.0),
+        Attention(V=0.0),
+        Attention(V=-0.5),
+        Attention(V=V),
+        Causal(V=-1.0),
+        Burger(D=S),
+        Noisy(SelfAttention()),
+        Streamed(SelfAttention(repulsive=True)),
+    ],
+}
+
+
+def test_laws_say_truly_whether_they_are_blind_to_rotations():
+    for blind, laws in BLIND.items():
+        assert [repr(law) for law in laws if law.isotropic != blind] == []
+
+
+def test_laws_say_truly_whether_consensus_is_for_ever():
+    for keeps, laws in CONES.items():
+        assert [repr(law) for law in laws if law.keeps_cones != keeps] == []
+
+
+def test_laws_ask_for_the_dimension_of_their_matrices_and_no_other():
+    assert {law.dimension for law in BLIND[True]} == {None}
+    assert {law.dimension for law in BLIND[False]} == {D}
+    assert Kuramoto().dimension == 2 and Kuramoto().particles is None
+    assert Kuramoto(omega=np.zeros(4)).particles == 4
+
+
+def test_a_matrix_that_switches_is_constant_on_its_periods():
+    path = Switching(np.arange(3.0)[:, None, None] * I, 0.5)
+    for t, value in ((0.0, 0), (0.49, 0), (0.5, 1), (0.99, 1), (1.0, 2), (7.0, 2)):
+        np.testing.assert_array_equal(path(jnp.asarray(t)), value * I)

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from tokenflock.errors import UserError
 from tokenflock.reproduction.claim import (
     Claim,
     at_least,
@@ -56,8 +57,15 @@ def test_a_claim_holds_between_its_ends(measured, expected):
 
 
 def test_what_is_no_number_never_holds():
-    for measured in (math.inf, -math.inf, math.nan):
-        assert verdict(measured, (-math.inf, math.inf)) == "fails"
+    for measured in (math.inf, math.nan):
+        assert verdict(measured, at_least(0)) == "fails"
+    assert verdict(-math.inf, at_most(0)) == "fails"
+
+
+@pytest.mark.parametrize("ends", [(-math.inf, math.inf), (2.0, 1.0)])
+def test_an_interval_that_holds_everything_or_nothing_is_refused(ends):
+    with pytest.raises(UserError, match="interval"):
+        verdict(1.0, ends)
 
 
 def test_plain_values_of_a_claim():
