@@ -126,3 +126,27 @@ def test_help_loads_nothing_heavy():
     ).stdout
     assert out.strip().endswith("[]")
     assert "queries" in out
+
+
+def test_stubs_say_what_is_there():
+    """Editors see every public name: `python tools/stubs.py` writes what this compares."""
+    folder = ROOT.parents[1] / "tools"
+    done = subprocess.run(
+        [sys.executable, str(folder / "stubs.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"run python tools/stubs.py: {done.stdout}{done.stderr}"
+
+
+def test_the_version_is_said_in_one_way():
+    import tokenflock
+
+    project = ROOT.parents[1]
+    assert f"version: {tokenflock.__version__}\n" in (project / "CITATION.cff").read_text()
+    assert 'dynamic = ["version"]' in (project / "pyproject.toml").read_text()
+
+
+def test_the_module_runs_as_a_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "tokenflock", "--version"], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.strip()

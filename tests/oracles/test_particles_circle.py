@@ -178,7 +178,7 @@ def test_polygon_eigenvalues_that_have_names():
         )
 
 
-# F5 and E10: growth of the degree-k ripple about the uniform measure on the circle.
+# Growth of the degree-k ripple about the uniform measure on the circle.
 GROWTH = [
     (Unnormalised, 1.0, [0.5651591040, 0.5429906791, 0.1995158243]),
     (SelfAttention, 1.0, [0.4463899659, 0.4288802728, 0.1575872376]),

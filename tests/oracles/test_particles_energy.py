@@ -282,7 +282,7 @@ def test_field_is_gradient_of_log_partition_function():
     [(2, 0.5, 1.0634833707), (3, 4.0, 0.8528099124), (16, 9.0, 0.5322741027)],
 )
 def test_energy_of_uniform_tokens(d, beta, printed):
-    """F1 by Monte Carlo: the mean over 24 draws of 400 tokens lies within four standard errors of
+    """By Monte Carlo the mean over 24 draws of 400 tokens lies within four standard errors of
     the closed form.
     """
     n = 400

@@ -56,7 +56,7 @@ def test_meeting_times_of_two_equal_clusters(beta, times):
     ],
 )
 def test_two_token_times_from_a_right_angle(law, half, end):
-    """F2 at beta = 1: the cosine passes 0.5 and 0.99 at the times of the exponential integrals."""
+    """At beta = 1 the cosine passes 0.5 and 0.99 at the times of the exponential integrals."""
     start = at_angle(np.pi / 2)
     np.testing.assert_allclose(meeting(law, start, 0.5, 9.0), half, rtol=1e-8)
     np.testing.assert_allclose(meeting(law, start, 0.01, 9.0), end, rtol=1e-8)
@@ -74,7 +74,7 @@ def test_two_tokens_at_beta_zero():
 
 @pytest.mark.parametrize("m", [0.25, 0.9])
 def test_two_clusters_of_unequal_mass(m):
-    """F2 with masses, as weights and as copies of a token."""
+    """Masses, as weights and as copies of a token."""
     beta, phi = 3.0, 2.0
     expected = merging_time(phi, beta, 1e-3, m)
     assert abs(expected - merging_time(phi, beta, 1e-3)) > 0.5
