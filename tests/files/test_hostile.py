@@ -261,7 +261,7 @@ def test_flipped_bits_are_data(good, tmp_path):
         "from tokenflock.errors import UserError\n"
         "good = open(sys.argv[1], 'rb').read()\n"
         "random = np.random.default_rng(0)\n"
-        "for _ in range(150):\n"
+        "for _ in range(50):\n"
         "    bad = bytearray(good)\n"
         "    for at in random.integers(0, len(good), 3):\n"
         "        bad[at] ^= 1 << int(random.integers(8))\n"
@@ -275,6 +275,19 @@ def test_flipped_bits_are_data(good, tmp_path):
         [sys.executable, "-c", code, "good.nc"], capture_output=True, text=True, timeout=300
     )
     assert done.stdout.strip() == "survived", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("fate", ["import time; time.sleep(60)", "import os; os.abort()"])
+def test_a_file_that_ends_the_library_below_is_told(fate, good, tmp_path, monkeypatch):
+    """Some damaged files make HDF5 crash or never end; the command line says so in one line."""
+    from tokenflock.cli import opening
+
+    (tmp_path / "bad.nc").write_bytes(good)
+    assert "x" in opening.opened(tmp_path / "bad.nc")
+    monkeypatch.setattr(opening, "_OPEN", fate)
+    monkeypatch.setattr(opening, "SECONDS", 1.0)
+    with pytest.raises(UserError, match=r"bad\.nc is damaged and"):
+        opening.opened(tmp_path / "bad.nc")
 
 
 def test_a_file_larger_than_the_memory_is_refused_before_it_is_read(tmp_path):

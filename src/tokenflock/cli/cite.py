@@ -19,5 +19,6 @@ def cite(run: Annotated[Path, Parameter(help="a saved run")], /) -> None:
     Example: `tokenflock cite run.nc`
     """
     import tokenflock as flock
+    from tokenflock.cli.opening import opened
 
-    flock.cite(flock.load(run))
+    flock.cite(opened(run))

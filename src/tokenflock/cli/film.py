@@ -58,9 +58,9 @@ def film(
     """
     out = out or run.with_suffix(".mp4")
     replaced = replaceable(out)
-    import tokenflock as flock
+    from tokenflock.cli.opening import opened
 
-    result = one_prompt(flock.load(run), prompt)
+    result = one_prompt(opened(run), prompt)
     keep_compiled()
     from tokenflock.plots import film as make
 

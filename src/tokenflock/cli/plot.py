@@ -89,9 +89,9 @@ def plot(
         raise UserError(f"--tail must be 0 or more, got {tail}")
     out = out or run.with_suffix(".png")
     replaced = replaceable(out)
-    import tokenflock as flock
+    from tokenflock.cli.opening import opened
 
-    result = one_prompt(flock.load(run), prompt)
+    result = one_prompt(opened(run), prompt)
     chosen = _kind(kind, _holds(result))
     keep_compiled()
     from tokenflock import plots

@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 import jax.numpy as jnp
 
 from tokenflock.dynamics._harmonics import degrees, kernel_sum, moments, ratios, sizes
-from tokenflock.dynamics.dynamics import Around, AttentionLaw, GradientFlow, MeanField
+from tokenflock.dynamics.dynamics import Around, GradientFlow, MeanField
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Unnormalised
 from tokenflock.errors import UserError, require
@@ -40,7 +40,7 @@ class Fast(Around, MeanField, GradientFlow):
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
     on_chip: ClassVar[bool] = False  # it is for systems that do not fit there
 
-    base: AttentionLaw = SelfAttention()
+    base: MeanField = SelfAttention()
     "the law to evaluate, SelfAttention or Unnormalised"
     tolerance: float = 1e-16
     "what the series leaves out, against the mean of the kernel"
@@ -82,11 +82,8 @@ class Fast(Around, MeanField, GradientFlow):
         return cast("SelfAttention | Unnormalised", self.base)
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        sums = self._sums(
-            q,
-            x,
-            w[:, None] * jnp.concatenate([jnp.ones_like(x[:, :1]), self.base.values(t, x)], axis=1),
-        )
+        values = jnp.concatenate([jnp.ones_like(x[:, :1]), self.direct.values(t, x)], axis=1)
+        sums = self._sums(q, x, w[:, None] * values)
         Z, total = sums[:, :1], sums[:, 1:]
         if isinstance(self.base, Unnormalised):
             return self._mean(x, self.base.shift) * total
