@@ -53,7 +53,9 @@ TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the
     "meanfield": [MEAN + f"{name}.py" for name in ("distances", "optimal", "evolution")],
     "probing": [f"tests/probing/test_{name}.py" for name in ("particles", "statistics", "errors")],
     "gpt": [f"tests/gpt/test_{name}.py" for name in ("learning", "training", "watching", "ladder")],
-    "reproduction": [f"tests/papers/test_{name}.py" for name in ("claims", "reproduce")],
+    "reproduction": [
+        f"tests/papers/test_{name}.py" for name in ("claims", "verdicts", "reproduce")
+    ],
 }
 NEAREST = {  # files whose own tests lie elsewhere, or are one of many
     "dynamics/fast dynamics/_harmonics": ["tests/meanfield/test_fast.py"],
