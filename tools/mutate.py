@@ -193,6 +193,8 @@ def skipped(node: ast.AST, parent: ast.AST, field: str, at: int | None) -> bool:
     """What cannot change a result: texts, types, names, examples, and settings of speed."""
     if isinstance(node, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
         return True
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("refuse", "UserError"):
+        return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
     if isinstance(parent, ast.Module) and isinstance(node, ast.Assign):

@@ -131,7 +131,7 @@ POSITIVE = {
     "m": "weighted_pair_speed merging_time pairing_angle",
     "p": "two_cluster_growth",
     "rho": "gradient_limit attention_cosine_limit",
-    "delta": "merging_time crossing_time transition_curve renyi_centres strong_centres",
+    "delta": "merging_time crossing_time layer_crossing transition_curve renyi_centres strong_centres",
 }
 
 
@@ -149,7 +149,7 @@ BELOW_ONE = {
     "m": "weighted_pair_speed merging_time pairing_angle",
     "p": "two_cluster_growth",
     "rho": "gradient_limit attention_cosine_limit attention_cosine critical_scaling",
-    "delta": "merging_time crossing_time transition_curve layer_transition_curve",
+    "delta": "merging_time crossing_time transition_curve layer_transition_curve layer_crossing",
     "u": "poisson_quantile",
 }
 
