@@ -131,7 +131,8 @@ POSITIVE = {
     "m": "weighted_pair_speed merging_time pairing_angle",
     "p": "two_cluster_growth",
     "rho": "gradient_limit attention_cosine_limit",
-    "delta": "merging_time crossing_time layer_crossing transition_curve renyi_centres strong_centres",
+    "delta": """merging_time crossing_time layer_crossing transition_curve renyi_centres
+    strong_centres""",
 }
 
 
