@@ -27,10 +27,18 @@ from tokenflock.dynamics._matrices import Switching
 from tokenflock.observables import (
     AttentionEntropy,
     AttentionMatrix,
+    ConeMargin,
+    ConsensusDistance,
     Dissipation,
     EffectiveRank,
     FlowEnergy,
     Histogram,
+    InnerProducts,
+    MeanCosine,
+    MinimumCosine,
+    OrderParameter,
+    PairDensity,
+    Radius,
 )
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -219,3 +227,38 @@ def test_entropy_of_unnormalised_attention_is_that_of_its_shares():
         for law in (Unnormalised(beta=2.0), SelfAttention(beta=2.0))
     )
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+Y = RADII * X  # tokens of many lengths, one of which counts nothing
+HALF = np.where(np.arange(N) == 2, 0, W) / (1 - W[2])
+REST = np.arange(N) != 2
+C = (X @ X.T)[np.ix_(REST, REST)]
+PAIRS = np.outer(HALF[REST], HALF[REST]) * (1 - np.eye(N - 1))
+AXIS = np.array([1.0, -2.0, 2.0])
+OFF_SPHERE = {
+    "mean cosine": (MeanCosine(), (PAIRS * C).sum() / PAIRS.sum()),
+    "least cosine": (MinimumCosine(), C.min()),
+    "order": (OrderParameter(), np.linalg.norm(HALF @ X)),
+    "radius": (Radius(), RADII[:, 0]),
+    "largest distance": (
+        ConsensusDistance(),
+        max(np.linalg.norm(a - b) for a in Y[REST] for b in Y[REST]),
+    ),
+    "height": (ConeMargin(), Y[REST, -1].min()),
+    "height along an axis": (ConeMargin(axis=AXIS), (Y[REST] @ AXIS / 3).min()),
+    "pairs that met": (PairDensity(delta=0.9), PAIRS[C >= 0.1].sum() / PAIRS.sum()),
+}
+
+
+@pytest.mark.parametrize("name", OFF_SPHERE)
+def test_an_observable_is_its_formula_for_tokens_of_any_length_and_weight(name):
+    observable, expected = OFF_SPHERE[name]
+    found = observable.measure(jnp.asarray(Y), jnp.asarray(HALF))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_inner_products_are_cosines_unless_told_otherwise():
+    for normalise, expected in ((True, X @ X.T), (False, Y @ Y.T)):
+        G = np.asarray(InnerProducts(normalise).measure(jnp.asarray(Y), jnp.asarray(HALF)))
+        assert np.isnan(G[2]).all() and np.isnan(G[:, 2]).all()
+        np.testing.assert_allclose(G[np.ix_(REST, REST)], expected[np.ix_(REST, REST)], rtol=1e-10)

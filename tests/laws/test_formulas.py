@@ -30,6 +30,7 @@ from tokenflock.dynamics import (
 )
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics.neural_ode import Activation
+from tokenflock.errors import UserError
 from tokenflock.spaces import Sphere
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -302,3 +303,34 @@ def test_a_matrix_that_switches_is_constant_on_its_periods():
     path = Switching(np.arange(3.0)[:, None, None] * I, 0.5)
     for t, value in ((0.0, 0), (0.49, 0), (0.5, 1), (0.99, 1), (1.0, 2), (7.0, 2)):
         np.testing.assert_array_equal(path(jnp.asarray(t)), value * I)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Sinkhorn(beta=0.0),
+        lambda: Sinkhorn(beta=-1.0),
+        lambda: Sinkhorn(rounds=0),
+        lambda: SelfAttention(beta=np.inf),
+        lambda: Unnormalised(beta=np.nan),
+        lambda: Unnormalised(beta=700.5),
+        lambda: Noisy(SelfAttention(), kappa=0.0),
+        lambda: Burger(D=V),
+        lambda: NeuralODE(W=OUT, A=IN.T),
+        lambda: NeuralODE(W=OUT, A=IN, b=BIAS[:2]),
+        lambda: Attention(Q=Q, K=K[:1]),
+        lambda: Attention(Q=Q),
+        lambda: Attention(V=Q),
+        lambda: RescaledAttention(V=MOVING),
+        lambda: FeedForward(NeuralODE(W=OUT, A=IN), Attention(V=np.eye(2))),
+    ],
+)
+def test_laws_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(UserError):
+        wrong()
+
+
+def test_laws_at_the_edge_of_sense_are_not():
+    assert Sinkhorn(beta=1e-3, rounds=1).rounds == 1
+    assert Unnormalised(beta=700.0).beta == 700
+    assert Unnormalised(beta=900.0, clock=Clock.PEAK).beta == 900

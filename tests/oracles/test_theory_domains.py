@@ -131,7 +131,8 @@ POSITIVE = {
     "m": "weighted_pair_speed merging_time pairing_angle",
     "p": "two_cluster_growth",
     "rho": "gradient_limit attention_cosine_limit",
-    "delta": "merging_time crossing_time transition_curve renyi_centres strong_centres",
+    "delta": """merging_time crossing_time layer_crossing transition_curve renyi_centres
+    strong_centres""",
 }
 
 
@@ -149,7 +150,7 @@ BELOW_ONE = {
     "m": "weighted_pair_speed merging_time pairing_angle",
     "p": "two_cluster_growth",
     "rho": "gradient_limit attention_cosine_limit attention_cosine critical_scaling",
-    "delta": "merging_time crossing_time transition_curve layer_transition_curve",
+    "delta": "merging_time crossing_time transition_curve layer_transition_curve layer_crossing",
     "u": "poisson_quantile",
 }
 
@@ -168,3 +169,10 @@ def test_a_share_is_below_one(symbol, name):
 def test_one_dimension_has_no_gradient():
     """1 - 1/d = 0 at d = 1."""
     assert theory.gradient_limit(2.0, 0.3, d=1) == 0
+
+
+def test_the_last_allowed_layer_counts():
+    """Orthogonal tokens at beta = 4 need 75 layers: 75 are enough and 74 are not."""
+    assert theory.layer_crossing(4.0, 32, most=75) == 75
+    assert theory.layer_crossing(4.0, 32, most=74) == np.inf
+    assert theory.layer_crossing(4.0, 32, delta=0.5, gamma0=0.5, most=0) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -16,6 +17,7 @@ from tokenflock.reproduction.claim import (
     near,
     near_relative,
 )
+from tokenflock.reproduction.folder import _claim, _old_report
 
 
 def verdict(measured, interval):
@@ -84,3 +86,25 @@ def test_plain_values_of_a_claim():
     lost = Claim("pi", "around", "Archimedes", math.nan, at_most(3)).as_json()
     assert (lost["measured"], lost["interval"], lost["error"]) == (None, [None, 3.0], None)
     assert lost["verdict"] == "fails"
+
+
+@pytest.mark.parametrize("interval", [near(2, 0.5), at_most(3), at_least(1), (math.nan, math.nan)])
+@pytest.mark.parametrize("measured", [2.0, 9.0, math.nan, None])
+def test_a_claim_that_was_noted_returns_with_its_verdict(interval, measured):
+    claim = Claim("name", "statement", "source", measured, interval, error=0.5, note="n")
+    again = _claim(json.loads(json.dumps(claim.as_json())))
+    assert again.verdict == claim.verdict
+    assert again.as_json() == claim.as_json()
+    if not math.isnan(interval[0]):
+        assert again.interval == claim.interval
+
+
+def test_only_a_report_is_taken_for_one(tmp_path):
+    """A folder of somebody else must not be written over."""
+    assert not _old_report(tmp_path)
+    for text in ("not JSON", "3", '[{"id": "mine"}]'):
+        (tmp_path / "claims.json").write_text(text, encoding="utf-8")
+        assert not _old_report(tmp_path)
+    told = [Claim("name", "statement", "source", 1.0, at_least(0)).as_json()]
+    (tmp_path / "claims.json").write_text(json.dumps(told), encoding="utf-8")
+    assert _old_report(tmp_path)
