@@ -95,9 +95,7 @@ def _chunk(
     random = 0 if systems.matrices is None else 4 * whole**2 * systems.matrices.layers(systems.t)
     work = 6 * n * n if name == "batch" else 0
     each = size * (tokens + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
-    require_memory(
-        each, "one system", "take fewer tokens, dimensions or frames", memory or on_device()
-    )
+    require_memory(each, "one system", "take fewer tokens, dimensions or frames", on_device())
     most = min(
         count, LARGEST if name == "resident" else LARGEST // 16
     )  # short enough to show progress and to be stopped

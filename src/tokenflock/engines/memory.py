@@ -42,7 +42,7 @@ def require_memory(needed: float, what: str, instead: str, there: float | None =
 def in_words(size: float) -> str:
     """A number of bytes as people read it.
 
-    >>> in_words(8e12), in_words(2048)
+    >>> in_words(8e12), in_words(2000)
     ('8,000 GB', '2 kB')
     """
     for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):

@@ -81,7 +81,7 @@ def is_ours(folder: Any) -> bool:
             json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")).get("model_type")
             == KIND
         )
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return False
 
 

@@ -131,7 +131,7 @@ def _checked(
     require(
         seconds is None or (0 < seconds <= LONGEST),
         "seconds",
-        f"above 0 and at most {LONGEST}",
+        f"positive, and at most {LONGEST}",
         seconds,
         "write e.g. seconds=20",
     )
@@ -140,7 +140,7 @@ def _checked(
     require(
         min(width, height) >= 120 and max(width, height) <= 8192,
         "size",
-        "from 120 to 8192 pixels each way",
+        "at least 120 and at most 8192 pixels each way",
         size,
         "write e.g. size=(1280, 720)",
     )

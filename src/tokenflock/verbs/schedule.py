@@ -108,8 +108,9 @@ def require_number(argument: str, value: Any, instead: str) -> None:
 
 def require_whole(argument: str, value: Any, least: int) -> None:
     """Refuse what is no whole number, or too small a one."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value >= least
-    require(bool(whole), argument, f"a whole number, {least} or more", f"{value!r:.80}")
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    require(whole, argument, "a whole number", f"{value!r:.80}")
+    require(bool(value >= least), argument, f"{least} or more", value)
 
 
 def check(
