@@ -187,7 +187,7 @@ def spoken(law: Dynamics) -> str:
 
 def plain_title(result: xr.Dataset, otherwise: str) -> str:
     """The title of a result as plain text for a figure: none of it is a formula."""
-    return literal(result.attrs.get("title", otherwise))
+    return literal(str(result.attrs.get("title", otherwise)).removeprefix("tokenflock: "))
 
 
 def literal(text: object) -> str:
