@@ -9,22 +9,7 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock.cli import main
 from tokenflock.cli.app import COMMANDS
-
-
-@pytest.fixture
-def call(capsys, monkeypatch, tmp_path):
-    """Run a command in an empty folder; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(line: str | list[str]):
-        with pytest.raises(SystemExit) as stop:
-            main(line.split() if isinstance(line, str) else line)
-        out = capsys.readouterr()
-        return stop.value.code or 0, out.out, out.err
-
-    return run
 
 
 def test_simulate_writes_positions_by_time_particle_and_coordinate(call, tmp_path):

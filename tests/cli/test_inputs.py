@@ -17,20 +17,6 @@ LONG = "9x" * 5_000
 HOSTILE = ("nan", "-1", "1e400", "", "[/b]", LONG)
 
 
-@pytest.fixture
-def call(capsys, monkeypatch, tmp_path):
-    """Run a command in an empty folder; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(line: str | list[str]):
-        with pytest.raises(SystemExit) as stop:
-            main(line.split() if isinstance(line, str) else line)
-        told = capsys.readouterr()
-        return stop.value.code or 0, told.out, told.err
-
-    return run
-
-
 def assert_one_line(code: int, err: str) -> None:
     lines = [line for line in err.splitlines() if line.strip()]
     assert code in (1, 2), err

@@ -17,7 +17,8 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
 from tokenflock.frozen import choice
 from tokenflock.meanfield.potential import Goal
-from tokenflock.plots._story import law_of, nearest, plain_title, spoken, time_label
+from tokenflock.plots._story import nearest, plain_title, spoken, time_label
+from tokenflock.verbs.measure import dynamics_of
 
 LABEL = r"density $\rho$"
 UNIFORM = 1 / (2 * np.pi)  # the density of the uniform measure on the circle
@@ -76,7 +77,7 @@ class Spread:
 
     @cached_property
     def law(self) -> Dynamics | None:
-        return law_of(self.result)
+        return dynamics_of(self.result)
 
     @property
     def heading(self) -> str:

@@ -50,7 +50,7 @@ class Story:
 
     @cached_property
     def law(self) -> Dynamics | None:
-        return law_of(self.result)
+        return dynamics_of(self.result)
 
     @property
     def beta(self) -> float | None:
@@ -172,11 +172,6 @@ def nearest(times: np.ndarray, at: float | None) -> int:
     low, high = times[0], times[-1]
     require(low <= at <= high, "at", f"within [{low:g}, {high:g}]", at)
     return int(np.argmin(np.abs(times - at)))
-
-
-def law_of(result: xr.Dataset) -> Dynamics | None:
-    """The dynamics that ran, or None where it cannot be built again."""
-    return dynamics_of(result)
 
 
 def spoken(law: Dynamics) -> str:
