@@ -1,14 +1,34 @@
-"""Shared by all tests: double precision on request, a run to look at, no compilation cache of the
-user's.
+"""Shared by all tests: double precision on request, a run to look at, and one compilation cache
+for all workers that lasts as long as the tests do (never the user's).
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 
 import pytest
 
 os.environ.setdefault("TOKENFLOCK_CACHE", "off")
+
+CACHE = "JAX_COMPILATION_CACHE_DIR"
+ALWAYS = {
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+
+
+def pytest_configure(config):
+    """The first process makes the cache; workers and commands inherit its name."""
+    if CACHE not in os.environ:
+        config.made_cache = os.environ[CACHE] = tempfile.mkdtemp(prefix="tokenflock-tests-")
+        os.environ |= ALWAYS
+
+
+def pytest_unconfigure(config):
+    if made := getattr(config, "made_cache", None):
+        shutil.rmtree(made, ignore_errors=True)
 
 
 @pytest.fixture

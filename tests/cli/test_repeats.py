@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tests.cli.test_cli import call  # noqa: F401 (a fixture)
 from tokenflock.dynamics import Attention, SelfAttention
 from tokenflock.events import Consensus
 from tokenflock.matrices import Ginibre, Per, RandomMatrices, Value
@@ -85,7 +84,7 @@ def test_single_precision_stays_single():
     assert RUNS["float32"]().x.dtype == flock.rerun(RUNS["float32"]()).x.dtype == np.float32
 
 
-def test_phase_draws_by_its_seed(call, tmp_path):  # noqa: F811
+def test_phase_draws_by_its_seed(call, tmp_path):
     line = "phase --n 5 --d 3 --beta 1,3 --t 2 --repeats 4 --frames 5 --observe mean-cosine"
     found = []
     for k, seed in enumerate((1, 1, 2, None)):
@@ -100,7 +99,7 @@ def test_phase_draws_by_its_seed(call, tmp_path):  # noqa: F811
         assert np.abs(found[a][:, 0] - found[b][:, 0]).min() > 1e-4
 
 
-def test_simulate_draws_by_its_seed(call, tmp_path):  # noqa: F811
+def test_simulate_draws_by_its_seed(call, tmp_path):
     for k, seed in enumerate((1, 1, 2)):
         code, _, err = call(
             f"simulate --n 4 --d 3 --t 1 --frames 3 --solver rk4 --seed {seed} --out s{k}.nc"
