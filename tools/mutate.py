@@ -32,6 +32,7 @@ PACKAGE = ROOT / "src" / "tokenflock"
 HARMLESS = Path(__file__).with_name("equivalent.txt")
 
 LAWS, ORACLES, MEAN = (f"tests/{name}/test_" for name in ("laws", "oracles", "meanfield"))
+DEFAULTS = "tests/test_defaults.py"  # after the tests of every folder
 TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the file come before
     "dynamics": [
         *(LAWS + name for name in ("formulas.py", "degenerate.py", "dynamics.py", "extremes.py")),
@@ -275,7 +276,8 @@ def tests_of(mutant: Mutant) -> list[str]:
     """Its tests, the nearest first."""
     stem = mutant.file.removesuffix(".py")
     near = [name for stems, names in NEAREST.items() if stem in stems.split() for name in names]
-    return near + [name for name in TESTS[mutant.file.split("/")[0]] if name not in near]
+    rest = [name for name in TESTS[mutant.file.split("/")[0]] if name not in near]
+    return [*near, *rest, DEFAULTS]
 
 
 def outcome(mutant: Mutant, tests: list[str], copied: Path, limit: float) -> str:

@@ -237,3 +237,11 @@ def test_the_recipe_builds_the_run_again_and_the_result_can_be_saved(tmp_path):
 def test_laws_that_do_not_fit_are_refused(law, d, words):
     with pytest.raises(flock.UserError, match=words):
         evolve(law, Ripple(), d=d)
+
+
+@pytest.mark.parametrize("concentration", [1.0, 3.0])
+def test_without_temperature_the_energy_is_half_the_squared_mean(concentration):
+    """On S^2 a von Mises measure has the mean coth k - 1/k along its axis."""
+    run = evolve(SelfAttention(0.0), VonMises(concentration), t=0.01, frames=2, d=3, points=48)
+    mean = 1 / np.tanh(concentration) - 1 / concentration
+    assert float(run.energy[0]) == pytest.approx(mean**2 / 2, rel=1e-12)
