@@ -166,6 +166,7 @@ def find(kind: str, name: str) -> Entry:
 
 
 def names(kind: str) -> list[str]:
+    """The names of all members of one kind, in alphabetical order."""
     return sorted(entry.name for entry in entries(kind))
 
 

@@ -1,6 +1,7 @@
 """Films: what is read back from the file."""
 
 import os
+from typing import get_args, get_type_hints
 
 import imageio_ffmpeg
 import numpy as np
@@ -10,10 +11,11 @@ from PIL import Image
 import tokenflock as flock
 from tokenflock import plots
 from tokenflock.plots import films
+from tokenflock.plots._shot import Shot, ShotOptions, ViewName
+from tokenflock.plots._stage import VIEWS
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:os.fork:RuntimeWarning"
-)  # of the reader, imageio_ffmpeg.read_frames
+# of the reader, imageio_ffmpeg.read_frames
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 
 
 def read(path):
@@ -165,3 +167,13 @@ def test_mistakes_are_told_in_one_line(circle_run, tmp_path, options, words):
     with pytest.raises(flock.UserError, match=words):
         plots.film(circle_run, tmp_path / options.pop("path"), **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_keywords_of_a_film_are_the_fields_of_a_shot():
+    assert get_type_hints(ShotOptions) == get_type_hints(Shot)
+    assert {*VIEWS, "auto"} == set(get_args(ViewName))
+
+
+def test_a_keyword_that_a_film_does_not_have_is_named(circle_run, tmp_path):
+    with pytest.raises(TypeError, match="film has no option 'vieuw'; it has also view, landscape"):
+        plots.film(circle_run, tmp_path / "run.mp4", **{"vieuw": "circle"})

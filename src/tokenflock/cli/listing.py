@@ -13,6 +13,7 @@ from tokenflock.errors import UserError
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command, whatever follows it."""
     return listing
 
 

@@ -11,7 +11,7 @@ import enum
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -87,18 +87,24 @@ def command(
         if name is not None:
             chosen[role] = member(role, kind, name, tokens)
     fixed = inspect.signature(run, eval_str=True).parameters
-    own = [one for name, one in fixed.items() if name not in ("chosen", "values")]
-    taken = {f"--{one.name.replace('_', '-')}" for one in own}
-    extra = [one for part in chosen.values() for one in parameters(part, taken, skip)]
+    own = [option for name, option in fixed.items() if name not in ("chosen", "values")]
+    taken = {f"--{name.replace('_', '-')}" for option in own for name in _names(option)}
+    extra = [option for part in chosen.values() for option in parameters(part, taken, skip)]
 
     def call(**values: Any) -> None:
         mine = {name: values.pop(name) for name in list(values) if "__" not in name}
         run(chosen=chosen, values=values, **mine)
 
     call.__signature__ = inspect.Signature([*own, *extra])
-    call.__annotations__ = {one.name: one.annotation for one in [*own, *extra]}
+    call.__annotations__ = {option.name: option.annotation for option in [*own, *extra]}
     call.__doc__ = run.__doc__
     return call
+
+
+def _names(option: inspect.Parameter) -> list[str]:
+    """What a parameter is called on the command line: itself, or the fields of its object."""
+    kind = option.annotation
+    return [part.name for part in fields(kind)] if is_dataclass(kind) else [option.name]
 
 
 def parameters(
@@ -109,7 +115,7 @@ def parameters(
     A name that is taken already gets the role as a prefix.
     """
     group = Group(f"{chosen.role.capitalize()}: {chosen.entry.slug}", help=chosen.entry.summary)
-    found = []
+    own = []
     for option in chosen.entry.options:
         if option.name in skip or (
             option.name in chosen.inner and option.annotation == "NeuralODE"
@@ -119,10 +125,9 @@ def parameters(
         if taken & set(names):
             names = [f"--{chosen.role}-{option.name.replace('_', '-')}"]
         taken.update(names)
-        found.append(_parameter(chosen, option, names, group))
-    return found + [
-        one for inside in chosen.inner.values() for one in parameters(inside, taken, skip)
-    ]
+        own.append(_parameter(chosen, option, names, group))
+    inner = [parameters(inside, taken, skip) for inside in chosen.inner.values()]
+    return own + [option for options in inner for option in options]
 
 
 def _parameter(chosen: Member, option: Option, names: list[str], group: Group) -> inspect.Parameter:

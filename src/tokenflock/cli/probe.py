@@ -189,8 +189,7 @@ def probe(
         control = probing.load(names[0], replace(variant, untrained=True, seed=texts.seed))
         record = replace(record, states=False)
         results.append(_probed(control, names[0], chosen[0], record, selection, how.batch, None))
-    for result in results:
-        _tell(result)
+    _tell(results)
     if report is not None:
         beside = _beside(names[0], chosen[0], how.depth, texts.length) if how.follow else ()
         _write(results, report, beside)
@@ -285,19 +284,19 @@ def _beside(
     return followed, probing.particle_system(name)
 
 
-def _tell(result: xr.Dataset) -> None:
-    """What happened, in a line or two."""
-    first, last = result.isel(layer=0), result.isel(layer=-1)
-    ends = {
-        name: [float(end[name].mean()) for end in (first, last)]
-        for name in ("mean_cosine", "pair_density", "cluster_count")
-    }
+def _tell(results: list[xr.Dataset]) -> None:
+    """What happened, in a line or two for each model."""
     words = {
         "mean_cosine": "mean cosine {:.3f}, {:.3f}",
         "pair_density": "share of pairs above 0.9 {:.3f}, {:.3f}",
         "cluster_count": "clusters {:.0f}, {:.0f}",
     }
-    told = "; ".join(words[name].format(*ends[name]) for name in words)
-    where = f"at layers {int(first.layer)} and {int(last.layer)}"
-    prompts = counted(result.sizes["prompt"], "prompt")
-    say(f", {prompts}, {where}: {told}", title=result.attrs["title"])
+    for result in results:
+        first, last = result.isel(layer=0), result.isel(layer=-1)
+        told = "; ".join(
+            text.format(float(first[name].mean()), float(last[name].mean()))
+            for name, text in words.items()
+        )
+        where = f"at layers {int(first.layer)} and {int(last.layer)}"
+        prompts = counted(result.sizes["prompt"], "prompt")
+        say(f", {prompts}, {where}: {told}", title=result.attrs["title"])

@@ -28,7 +28,8 @@ _LETTERS = {
     "Gamma": "Γ",
 }
 _SUB = re.compile(
-    r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))"
+    r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])"
+    r"_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))"
 )
 _SUP = re.compile(r"\^(?:\{([^{}]*)\}|\(((?:[^()]|\([^()]*\))*)\)|([-−]?(?:[0-9]+|[A-Za-zα-ω])))")
 STYLE = Path(__file__).with_name("page.css")
@@ -41,7 +42,8 @@ def page(title: str, body: str) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="generator" content="tokenflock">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 

@@ -178,10 +178,9 @@ def _section(outcome: Outcome, folder: Path) -> str:
     )
     title = f"{pages.formulas(item.title)} <span class='source'>({escape(item.source)})</span>"
     how = f"<details><summary>How it was computed</summary>{pages.paragraphs(item.how)}</details>"
-    return (
-        f"<h2 id='{_anchor(outcome)}'>{title}</h2>\n"
-        f"{_facts(outcome)}\n{pictures}\n{films}\n{_claims(outcome.claims)}\n{how}\n{_remake(outcome)}"
-    )
+    head = f"<h2 id='{_anchor(outcome)}'>{title}</h2>"
+    shown = [_facts(outcome), pictures, films, _claims(outcome.claims), how, _remake(outcome)]
+    return "\n".join([head, *shown])
 
 
 def _facts(outcome: Outcome) -> str:

@@ -44,9 +44,12 @@ def write(
 ) -> Path:
     """Write the page of one probed model, or of several side by side.
 
-    Args: results: probes with what `survey` measures (`tokenflock.probing.probe(...,
-      observe=survey())`). path: the .html file. followed: the idealised runs of the first model
-      (`tokenflock.probing.follow`). matrices: its matrices (`tokenflock.probing.particle_system`).
+    Args:
+      results: probes with what `survey` measures (`tokenflock.probing.probe(...,
+        observe=survey())`).
+      path: the .html file.
+      followed: the idealised runs of the first model (`tokenflock.probing.follow`).
+      matrices: its matrices (`tokenflock.probing.particle_system`).
     """
     path = Path(path)
     writable(path)

@@ -51,10 +51,12 @@ class Spread:
 
     @property
     def times(self) -> np.ndarray:
+        """The times of the frames; one zero where there is no time."""
         return self.result["time"].values if self.timed else np.zeros(1)
 
     @property
     def frames(self) -> int:
+        """How many frames there are."""
         return len(self.density)
 
     @property
@@ -70,6 +72,7 @@ class Spread:
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
+        """How the result was made; empty where nobody knows."""
         try:
             return recipes.loads(self.result.attrs.get("recipe", "{}"))
         except UserError:
@@ -77,6 +80,7 @@ class Spread:
 
     @cached_property
     def law(self) -> Dynamics | None:
+        """The law of motion, where there is one that can be read."""
         return dynamics_of(self.result)
 
     @property
@@ -93,6 +97,7 @@ class Spread:
 
     @property
     def label(self) -> str:
+        """What the axis of frames is called on a plot."""
         return time_label()
 
     def frame(self, at: float | None) -> int:
@@ -110,6 +115,7 @@ class Spread:
         )
 
     def title(self, frame: int) -> str:
+        """What is shown, and when, in one or two lines."""
         return "\n".join(filter(None, [self.heading, self.moment(frame)]))
 
     @property

@@ -29,10 +29,13 @@ def curves(
 
     Bands are the mean over repeats with two standard errors either way.
 
-    Args: result: an ensemble over one parameter, as from `phase_diagram` or `ensemble`. ax: where
-      to draw; a new figure unless given. observable: the variable to show; the first unless given.
+    Args:
+      result: an ensemble over one parameter, as from `phase_diagram` or `ensemble`.
+      ax: where to draw; a new figure unless given.
+      observable: the variable to show; the first unless given.
       log_time: logarithmic time; unless given, where frames span over three decades in about equal
-      ratios. title: say what ran.
+        ratios.
+      title: say what ran.
     """
     swept = sweep(result, observable)
     with look(ax) as theme:

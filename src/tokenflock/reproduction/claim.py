@@ -88,14 +88,29 @@ def monte_carlo(expected: float, error: float, sigmas: float = 4.0, slack: float
 
 
 def at_most(value: float) -> Interval:
+    """Every number up to this one.
+
+    >>> at_most(2)
+    (-inf, 2.0)
+    """
     return -math.inf, float(value)
 
 
 def at_least(value: float) -> Interval:
+    """Every number from this one on.
+
+    >>> at_least(2)
+    (2.0, inf)
+    """
     return float(value), math.inf
 
 
 def between(low: float, high: float) -> Interval:
+    """Every number from `low` to `high`.
+
+    >>> between(1, 2)
+    (1.0, 2.0)
+    """
     return float(low), float(high)
 
 

@@ -45,6 +45,7 @@ class Item:
         return f"{self.paper}/{self.stem.replace('_', '-')}"
 
     def load(self) -> ModuleType:
+        """Import the file of the item."""
         return importlib.import_module(
             f"tokenflock.papers.{self.paper.replace('-', '_')}.{self.stem}"
         )

@@ -43,6 +43,7 @@ class Report:
 
     @property
     def claims(self) -> list[Claim]:
+        """The claims of all items, in their order."""
         return [claim for outcome in self.outcomes for claim in outcome.claims]
 
     @property

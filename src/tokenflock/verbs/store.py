@@ -95,6 +95,7 @@ class Store:
         return self.cells[cell]
 
     def values(self) -> Iterator[Values]:
+        """The values of every cell that is done."""
         return iter(self.cells.values())
 
     def open(self, cells: Sequence[Cell], repeats: int) -> Group:

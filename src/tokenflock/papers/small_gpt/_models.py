@@ -55,6 +55,7 @@ class Diary:
     pages: list[xr.Dataset] = field(default_factory=list)
 
     def look(self, model: LanguageModel, step: int) -> None:
+        """Write a page: what the tokens do at this step."""
         self.pages.append(layers(model, self.ids).expand_dims(step=[step]))
 
 
@@ -76,6 +77,7 @@ def settings(scale: Scale, **changes: Any) -> tuple[Shape, Schedule]:
 
 
 def seeds(scale: Scale) -> range:
+    """The seeds of the trainings that are compared."""
     return range(scale.pick(quick=2, paper=3))
 
 
