@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -16,28 +15,28 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.choose import Choice, choose
-from tokenflock.engines.job import Job, Values
+from tokenflock.engines.job import Values
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import SimulationError, UserError, overflowed, require
-from tokenflock.matrices._random import RandomMatrices, Value
+from tokenflock.matrices._random import RandomMatrices
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
-from tokenflock.precision import cast, precision
+from tokenflock.precision import precision
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs import axes as sweeps
-from tokenflock.verbs.schedule import check, check_kinds, require_whole, schedule
+from tokenflock.verbs.options import Options, Settled, settled
+from tokenflock.verbs.plan import Plan, Sheet
+from tokenflock.verbs.schedule import When, check_kinds, require_whole
 from tokenflock.verbs.store import Group, Store
-
-ROLE = {"dynamics": 0, "solver": 1, "observe": 2}
 
 
 def ensemble(
     dynamics: Dynamics,
-    start: Start,
+    start: Start | np.ndarray,
     *,
     over: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
     repeats: int = 256,
@@ -46,33 +45,23 @@ def ensemble(
     frames: int = 201,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
-    matrices: RandomMatrices | None = None,
-    quantiles: Sequence[float] = (),
     keep: bool = False,
     seed: int = 0,
-    dtype: str = "float32",
-    engine: str = "auto",
-    rotate: bool = True,
-    settle: bool = True,
-    memory: float | None = None,
-    store: str | os.PathLike[str] | Store | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Run many systems and return means and standard errors of observables.
 
-    Args: dynamics, start, solver, observe: as in `simulate`; the solver has a fixed step
-      (`RK4(h=0.1)` unless given). over: parameters to sweep, e.g. {"beta": [1, 2, 4], "n": [16,
-      32]}; each becomes an axis of the result. repeats: independent systems in each cell. t, times,
-      frames: when to observe. matrices: random Q, K, V for an `Attention` dynamics. quantiles:
-      shares whose quantiles over repeats are wanted, e.g. [0.1, 0.5, 0.9]. keep: keep every repeat
-      instead of statistics. seed: one random key for each (seed, cell, repeat), whatever the
-      engine, the device or the cut of the work. dtype: 'float32' or 'float64'. engine: 'auto',
-      'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop). rotate: turn tokens of
-      isotropic laws into n dimensions where d > n. Exact. settle: stop a system once theory says
-      that its observables are final. Exact. memory: bytes that the work may take at once; a quarter
-      of what is free unless given. store: a file in which finished systems are kept until the end,
-      so that an interrupted run goes on from there; a `Store` stays until its owner removes it.
-      progress: called with the steps of systems that are done, and that there are.
+    Args:
+      dynamics, start, solver, observe: as in `simulate`; the solver has a fixed step (`RK4(h=0.1)`
+        unless given).
+      over: parameters to sweep, e.g. {"beta": [1, 2, 4], "n": [16, 32]}; each becomes an axis of
+        the result.
+      repeats: independent systems in each cell.
+      t, times, frames: when to observe.
+      keep: keep every repeat instead of statistics.
+      seed: one random key for each (seed, cell, repeat), whatever the engine, the device or the
+        cut of the work.
+      options: random matrices, quantiles, and how to run: see `Options`.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.starts import Uniform
@@ -87,51 +76,48 @@ def ensemble(
     for observable in observe:
         # what an observable lacks must be there; each system binds its own later
         observable.bind(dynamics)
-    found = sweeps.axes(over or {}, dynamics, start, solver, observe)
-    solver = _fixed(solver)
-    _check(dynamics, observe, repeats, quantiles, matrices)
+    axes = sweeps.axes(over or {}, dynamics, start, solver, observe)
+    chosen = settled(options)
+    summary = Summary(tuple(chosen.quantiles), keep)
+    _check(dynamics, observe, repeats, summary.quantiles, chosen.matrices)
     plan = Plan(
         dynamics,
         start,
-        solver,
+        _fixed(solver),
         observe,
-        tuple(found),
+        tuple(axes),
         repeats,
-        t,
-        times,
-        frames,
-        matrices,
+        When(t, times, frames),
+        chosen.matrices,
         seed,
-        dtype,
-        rotate,
-        settle,
+        chosen.dtype,
+        chosen.rotate,
+        chosen.settle,
     )
     plan.check()
-    recipe = plan.recipe() | {"quantiles": list(quantiles), "keep": keep, "engine": engine}
-    summary = Summary(tuple(quantiles), keep)
-    if isinstance(store, Store):
-        return _run(plan, summary, store, recipe, memory, Tally(plan.total_steps(), progress))
-    with Store(store) as own:
-        result = _run(plan, summary, own, recipe, memory, Tally(plan.total_steps(), progress))
-        own.remove()
+    with ExitStack() as stack:
+        store = chosen.store
+        kept = store if isinstance(store, Store) else stack.enter_context(Store(store))
+        result = _run(plan, summary, kept, chosen)
+        if kept is not store:
+            kept.remove()
     return result
 
 
-def _run(
-    plan: Plan,
-    summary: Summary,
-    saved: Store,
-    recipe: dict[str, Any],
-    memory: float | None,
-    tally: Tally,
-) -> xr.Dataset:
+def _run(plan: Plan, summary: Summary, saved: Store, options: Settled) -> xr.Dataset:
     """All sheets, from where the store has come to."""
+    recipe = plan.recipe() | {
+        "quantiles": list(summary.quantiles),
+        "keep": summary.keep,
+        "engine": options.engine,
+    }
+    tally = Tally(plan.total_steps(), options.progress)
     saved.begin(recipes.dumps(recipe))
     began, notes = clock.perf_counter(), {}
     try:
         with precision(plan.dtype):
             for sheet in plan.sheets():
-                notes = _run_sheet(plan, sheet, recipe["engine"], memory, summary, saved, tally)
+                notes = _run_sheet(plan, sheet, options, summary, saved, tally)
     except KeyboardInterrupt:
         saved.write()
         raise
@@ -174,169 +160,27 @@ class Summary:
             if count > 1
             else np.full((cells, *values.shape[2:]), np.nan)
         )
-        found = {
+        statistics = {
             "": np.asarray(values.mean(axis=1), np.float64),
             "_error": np.asarray(spread, np.float64),
         }
         if self.quantiles:
-            found["_quantile"] = np.moveaxis(
+            statistics["_quantile"] = np.moveaxis(
                 np.quantile(np.asarray(values), self.quantiles, axis=1), 0, 1
             )
-        return found
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """All cells that share shapes and steps: one choice of the outer axes."""
-
-    dynamics: Dynamics
-    start: Start
-    solver: FixedStep
-    observe: tuple[Observable, ...]
-    cells: tuple[tuple[int, ...], ...]  # positions on every axis, outer ones fixed
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything that defines an ensemble."""
-
-    dynamics: Dynamics
-    start: Start
-    solver: FixedStep
-    observe: tuple[Observable, ...]
-    axes: tuple[sweeps.Axis, ...]
-    repeats: int
-    t: float
-    times: Sequence[float] | np.ndarray | None
-    frames: int
-    matrices: RandomMatrices | None
-    seed: int
-    dtype: str
-    rotate: bool
-    settle: bool
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(len(axis.values) for axis in self.axes)
-
-    def sheets(self) -> list[Sheet]:
-        """The outer loop."""
-        outer = [axis for axis in self.axes if axis.outer]
-        found = []
-        for pick in itertools.product(*(range(len(axis.values)) for axis in outer)):
-            parts = {
-                "dynamics": self.dynamics,
-                "start": self.start,
-                "solver": self.solver,
-                "observe": self.observe,
-            }
-            for axis, k in zip(outer, pick):
-                parts = sweeps.put(parts, axis.path, axis.value(k))
-            fixed = {id(axis): k for axis, k in zip(outer, pick)}
-            ranges = [
-                [fixed[id(axis)]] if axis.outer else range(len(axis.values)) for axis in self.axes
-            ]
-            found.append(Sheet(**parts, cells=tuple(itertools.product(*ranges))))
-        return found
-
-    def laws(self, sheet: Sheet) -> list[Dynamics]:
-        """The laws of a sheet, each value of each axis once.
-
-        They are built here, and so checked: engines fill in numbers.
-        """
-        inner = [axis for axis in self.axes if not axis.outer]
-        parts = {"dynamics": sheet.dynamics, "observe": sheet.observe}
-        for axis in inner:
-            parts = sweeps.put(parts, axis.path, axis.value(0))
-        each = [
-            sweeps.put(parts, axis.path, axis.value(k))
-            for axis in inner
-            for k in range(len(axis.values))
-        ]
-        return [one["dynamics"] for one in (parts, *each)]
-
-    def check(self) -> None:
-        """Every law must fit the tokens, and every step the times."""
-        sheets = self.sheets()
-        for sheet in sheets:
-            for law in self.laws(sheet):
-                check(law, sheet.start, sheet.solver, self.t, self.times, self.frames)
-        frames = sorted({len(self.steps(sheet.solver)[0]) for sheet in sheets})
-        require(
-            len(frames) == 1,
-            "frames",
-            "at most one for each step, for every h",
-            f"{frames} frames",
-            f"write {frames[0]}",
-        )
-
-    def steps(self, solver: FixedStep) -> tuple[np.ndarray, np.ndarray]:
-        """(steps to keep, times to keep) for a solver of this ensemble."""
-        steps, times = schedule(solver, self.t, self.times, self.frames)
-        return np.asarray(steps), times
-
-    def total_steps(self) -> int:
-        return sum(
-            len(sheet.cells) * self.repeats * int(self.steps(sheet.solver)[0][-1])
-            for sheet in self.sheets()
-        )
-
-    def title(self) -> str:
-        """What ran, and over what: SelfAttention over beta, d."""
-        over = ", ".join(axis.name for axis in self.axes)
-        return (
-            f"tokenflock: {type(self.dynamics).__name__} over {over}"
-            if over
-            else f"tokenflock: {self.dynamics!r}"
-        )
-
-    def recipe(self) -> dict[str, Any]:
-        return {
-            "verb": "ensemble",
-            "dynamics": self.dynamics,
-            "start": self.start,
-            "solver": self.solver,
-            "observe": list(self.observe),
-            "over": {axis.name: axis.values for axis in self.axes},
-            "repeats": self.repeats,
-            "t": self.t,
-            "times": None if self.times is None else [float(one) for one in self.times],
-            "frames": self.frames,
-            "matrices": self.matrices,
-            "seed": self.seed,
-            "dtype": self.dtype,
-            "rotate": self.rotate,
-            "settle": self.settle,
-        }
-
-    def job(self, sheet: Sheet) -> Job:
-        """The work of a sheet, for an engine.
-
-        A swept threshold decides itself when it is final: nothing settles then.
-        """
-        inner = [axis for axis in self.axes if not axis.outer]
-        paths = tuple((ROLE[axis.path[0]], *axis.path[1:]) for axis in inner)
-        laws = self.laws(sheet)
-        thresholds = any(axis.path[0] == "observe" for axis in inner)
-        random = self.matrices is not None and self.matrices.value is not Value.IDENTITY
-        settle = (
-            self.settle and not thresholds and not random and all(law.keeps_cones for law in laws)
-        )
-        parts = cast((laws[0], sheet.solver, sheet.observe), self.dtype)
-        return Job(
-            *parts, sheet.start.weights(), self.steps(sheet.solver)[0], paths, self.dtype, settle
-        )
+        return statistics
 
 
 def _run_sheet(
-    plan: Plan, sheet: Sheet, engine: str, memory, summary: Summary, saved: Store, tally: Tally
+    plan: Plan, sheet: Sheet, options: Settled, summary: Summary, saved: Store, tally: Tally
 ) -> dict[str, Any]:
     """Run the cells of a sheet that are not done yet, a few whole cells at a time."""
     job = plan.job(sheet)
     turn = plan.rotate and all(law.isotropic for law in plan.laws(sheet))
     end = float(plan.steps(sheet.solver)[1][-1])
     systems = Systems(sheet.dynamics, sheet.start, plan.matrices, plan.seed, plan.dtype, end, turn)
-    chosen: Choice = choose(engine, job, systems, plan.repeats * len(sheet.cells), memory)
+    count = plan.repeats * len(sheet.cells)
+    chosen: Choice = choose(options.engine, job, systems, count, options.memory)
     steps = int(job.steps[-1])
     todo = [cell for cell in sheet.cells if cell not in saved]
     tally.add((len(sheet.cells) - len(todo)) * plan.repeats * steps)
@@ -358,14 +202,14 @@ def _run_sheet(
             [numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1
         )
         values = _values(chosen, ids, swept, saved, saved.open(cells, plan.repeats), tally, steps)
-        found = {
-            name + end: one
+        statistics = {
+            name + suffix: array
             for name, whole in values.items()
-            for end, one in summary.of(whole, len(cells)).items()
+            for suffix, array in summary.of(whole, len(cells)).items()
         }
-        _check_finite(found, plan)
+        _check_finite(statistics, plan)
         for k, cell in enumerate(cells):
-            saved.put(cell, {name: one[k] for name, one in found.items()})
+            saved.put(cell, {name: array[k] for name, array in statistics.items()})
         saved.close()
     return {
         "engine": chosen.engine,
@@ -400,7 +244,7 @@ def _check(
         "none",
         "write e.g. observe=[PairDensity()]",
     )
-    names = [one.name for one in observe]
+    names = [observable.name for observable in observe]
     require(
         len(set(names)) == len(names),
         "observe",
@@ -438,13 +282,15 @@ def _values(
     for piece in pieces:
 
         def report(done: np.ndarray, values: Values, piece: np.ndarray = piece) -> None:
-            if split or all(isinstance(one, np.ndarray) for one in values.values()):
-                kept = {name: np.asarray(one)[done] for name, one in values.items()}
+            if split or all(isinstance(array, np.ndarray) for array in values.values()):
+                kept = {name: np.asarray(array)[done] for name, array in values.items()}
                 saved.keep(piece[done], kept)
             tally.add(len(done) * steps)
 
-        values = chosen.run(ids[piece], [one[piece] for one in swept], report)
-        parts.append({name: np.asarray(one) for name, one in values.items()} if split else values)
+        values = chosen.run(ids[piece], [axis[piece] for axis in swept], report)
+        parts.append(
+            {name: np.asarray(array) for name, array in values.items()} if split else values
+        )
     if not known:
         return parts[0] if len(parts) == 1 else _joined(parts)
     for piece, values in zip(pieces, parts):
@@ -461,7 +307,7 @@ def _check_finite(values: dict[str, Any], plan: Plan) -> None:
 
     Matrices of pairs may hold NaN, for tokens of weight zero; their errors may, for one repeat.
     """
-    whole = {one.name for one in plan.observe if not one.dims}
+    whole = {observable.name for observable in plan.observe if not observable.dims}
     for name, value in values.items():
         if name.removesuffix("_quantile") in whole and not np.isfinite(value).all():
             raise SimulationError(overflowed(f"{name} of {plan.dynamics!r}", plan.dtype))
@@ -473,7 +319,7 @@ def _dataset(
     """The cells, put together on named axes."""
     steps = [plan.steps(sheet.solver) for sheet in plan.sheets()]
     same = all(
-        len(one[1]) == len(steps[0][1]) and np.allclose(one[1], steps[0][1]) for one in steps
+        len(times) == len(steps[0][1]) and np.allclose(times, steps[0][1]) for _, times in steps
     )
     frame = (
         ("time", steps[0][1], {"long_name": "time"})
@@ -481,8 +327,8 @@ def _dataset(
         else ("time", np.arange(len(steps[0][1])))
     )
     names = tuple(axis.name for axis in plan.axes)
-    dims = {one.name: one.dims for one in plan.observe}
-    labels = {one.name: one.label for one in plan.observe}
+    dims = {observable.name: observable.dims for observable in plan.observe}
+    labels = {observable.name: observable.label for observable in plan.observe}
     variables = {}
     for key in next(iter(saved.values())):
         base = next(
@@ -499,7 +345,7 @@ def _dataset(
         variables[key] = ((*names, *lead, "time", *dims[base]), values, {"long_name": label})
     coords: dict[str, Any] = {axis.name: (axis.name, axis.coordinate) for axis in plan.axes}
     coords |= {"time": frame} | {
-        dim: values for one in plan.observe for dim, values in one.coords().items()
+        dim: values for observable in plan.observe for dim, values in observable.coords().items()
     }
     if summary.quantiles and not summary.keep:
         coords["quantile"] = list(summary.quantiles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 import xarray as xr
@@ -15,27 +15,35 @@ from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
 from tokenflock.solvers.solver import Solver
+from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.theory.layers import layer_crossing, layer_transition_curve
 from tokenflock.theory.transition import crossing_time, transition_curve
 from tokenflock.verbs.ensemble import ensemble
+from tokenflock.verbs.options import Options
 
 
 def phase_diagram(
     dynamics: Dynamics,
-    start: Start,
+    start: Start | np.ndarray,
     *,
     beta: Sequence[float] | np.ndarray,
+    repeats: int = 256,
+    t: float = 30.0,
+    times: Sequence[float] | np.ndarray | None = None,
+    frames: int = 201,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
-    **options: Any,
+    keep: bool = False,
+    seed: int = 0,
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """An ensemble over beta, with the curve that theory predicts for orthogonal tokens where there
     is one.
 
     The variable `transition` (time) holds the beta up to which n tokens have clustered at each time
     as d grows to infinity: of the layer map's own recursion for the solver `Layer` (the default, h
-    = 0.1), of the flow for others. Further options are those of `ensemble`.
+    = 0.1), of the flow for others. Everything else is as in `ensemble`.
 
     >>> from tokenflock.starts import Uniform
     >>> start, beta = Uniform(n=8, d=8), [1.0, 4.0]
@@ -44,12 +52,19 @@ def phase_diagram(
     (('beta', 'time'), 'layer map, n = 8')
     """
     solver = solver or Layer(h=0.1)
+    start = start if isinstance(start, Start) else Given(start)
     result = ensemble(
         dynamics,
         start,
         over={"beta": np.asarray(beta, float)},
+        repeats=repeats,
+        t=t,
+        times=times,
+        frames=frames,
         solver=solver,
         observe=observe,
+        keep=keep,
+        seed=seed,
         **options,
     )
     curve = transition(dynamics, start, solver, observe, result["time"].values)
@@ -65,7 +80,8 @@ def transition(
 ) -> xr.DataArray | None:
     """The predicted front at these times; None where theory has none for this law."""
     n = start.shape[0]
-    delta = next((one.delta for one in observe if isinstance(one, PairDensity)), 1e-3)
+    densities = [each for each in observe if isinstance(each, PairDensity)]
+    delta = densities[0].delta if densities else 1e-3
     attractive = isinstance(dynamics, (SelfAttention, Unnormalised)) and not dynamics.repulsive
     if not attractive or n < 2:
         return None

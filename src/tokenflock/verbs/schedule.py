@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -15,6 +15,19 @@ from tokenflock.observables.observable import Observable
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.start import Start
+
+
+class When(NamedTuple):
+    """When to look: at `times`, or at `frames` equal ones up to t."""
+
+    t: float
+    times: Sequence[float] | np.ndarray | None
+    frames: int
+
+    def recipe(self) -> dict[str, Any]:
+        """The same as data."""
+        times = None if self.times is None else [float(time) for time in self.times]
+        return {"t": self.t, "times": times, "frames": self.frames}
 
 
 def schedule(

@@ -1,0 +1,65 @@
+"""What is seldom asked of an ensemble: random matrices, quantiles, and how to run it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TypedDict
+
+from tokenflock.errors import UserError
+from tokenflock.matrices._random import RandomMatrices
+from tokenflock.verbs.store import Store
+
+
+class Options(TypedDict, total=False):
+    """Options of `ensemble` and `phase_diagram`.
+
+    matrices: random Q, K, V for an `Attention` dynamics.
+    quantiles: shares whose quantiles over repeats are wanted, e.g. [0.1, 0.5, 0.9].
+    dtype: 'float32' or 'float64'.
+    engine: 'auto', 'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop).
+    rotate: turn tokens of isotropic laws into n dimensions where d > n. Exact.
+    settle: stop a system once theory says that its observables are final. Exact.
+    memory: bytes that the work may take at once; a quarter of what is free unless given.
+    store: a file in which finished systems are kept until the end, so that an interrupted run goes
+      on from there; a `Store` stays until its owner removes it.
+    progress: called with the steps of systems that are done, and that there are.
+    """
+
+    matrices: RandomMatrices | None
+    quantiles: Sequence[float]
+    dtype: str
+    engine: str
+    rotate: bool
+    settle: bool
+    memory: float | None
+    store: str | os.PathLike[str] | Store | None
+    progress: Callable[[int, int], None] | None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """All options, those that were not given by their defaults."""
+
+    matrices: RandomMatrices | None = None
+    quantiles: Sequence[float] = ()
+    dtype: str = "float32"
+    engine: str = "auto"
+    rotate: bool = True
+    settle: bool = True
+    memory: float | None = None
+    store: str | os.PathLike[str] | Store | None = None
+    progress: Callable[[int, int], None] | None = None
+
+
+def settled(options: Options) -> Settled:
+    """The options with their defaults; an unknown one is an error."""
+    names = Options.__annotations__
+    for name in options:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+            raise UserError(f"ensemble has no option {name!r}; {remedy}")
+    return Settled(**options)
