@@ -175,5 +175,5 @@ def test_the_keywords_of_a_film_are_the_fields_of_a_shot():
 
 
 def test_a_keyword_that_a_film_does_not_have_is_named(circle_run, tmp_path):
-    with pytest.raises(TypeError, match="film has no option 'vieuw'; it has also view, landscape"):
+    with pytest.raises(flock.UserError, match="film has no option 'vieuw'; did you mean view"):
         plots.film(circle_run, tmp_path / "run.mp4", **{"vieuw": "circle"})

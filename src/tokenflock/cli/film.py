@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tokenflock.cli.console import keep_compiled, progress, saved
-from tokenflock.cli.options import Reel, Shots
+from tokenflock.cli.options import FilmOptions, ReelOptions
 from tokenflock.cli.plot import one_prompt
 from tokenflock.files import replaceable
 
@@ -27,8 +27,8 @@ def film(
     out: Annotated[
         Path | None, Parameter(help="a .mp4 or .gif file [default: beside the run, .mp4]")
     ] = None,
-    shot: Shots = Shots(),
-    reel: Reel = Reel(),
+    shot: FilmOptions = FilmOptions(),
+    reel: ReelOptions = ReelOptions(),
     prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
 ) -> None:
     """Make a film of a saved run, as mp4 or gif.

@@ -7,9 +7,7 @@ its file without importing it.
 
 from __future__ import annotations
 
-import enum
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any
@@ -165,7 +163,7 @@ def build(chosen: Member, values: dict[str, Any]) -> Any:
         if option.name in chosen.inner:
             given[option.name] = build(chosen.inner[option.name], values)
         elif value is not None:
-            given[option.name] = _value(option, value, cls)
+            given[option.name] = _value(option, value)
         elif option.default is None:
             raise UserError(
                 f"{chosen.role} {chosen.entry.slug} needs --{option.name} ({option.doc})"
@@ -181,15 +179,13 @@ def convert(entry: Entry, texts: dict[str, str]) -> Any:
             raise UserError(
                 f"{entry.slug} has no option {name!r}; it has {', '.join(options) or 'none'}"
             )
-    return cls(**{name: _value(options[name], text, cls) for name, text in texts.items()})
+    return cls(**{name: _value(options[name], text) for name, text in texts.items()})
 
 
-def _value(option: Option, value: Any, cls: type) -> Any:
+def _value(option: Option, value: Any) -> Any:
+    """What was typed as a number, an array or a truth; a text stays, and its member judges it."""
     if "Array" in option.annotation:
         return array(value, f"--{option.name}")
-    kind = getattr(sys.modules[cls.__module__], option.annotation, None)
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return _enum(kind, value, option.name)
     if option.annotation == "bool" and isinstance(value, str):
         return _bool(value, option.name)
     if isinstance(value, str) and option.annotation.startswith("int"):
@@ -207,16 +203,6 @@ def _bool(text: str, name: str) -> bool:
     if text.lower() not in meanings:
         raise UserError(f"{name} must be true or false, got {text!r}")
     return meanings[text.lower()]
-
-
-def _enum(kind: type[enum.Enum], value: str, name: str) -> enum.Enum:
-    for choice in kind:
-        if value.lower() in (choice.name.lower(), str(choice.value).lower()):
-            return choice
-    raise UserError(
-        f"--{name} must be one of {', '.join(choice.name.lower() for choice in kind)}, got"
-        f" {value!r}"
-    )
 
 
 def _key(chosen: Member, option: Option) -> str:

@@ -17,7 +17,7 @@ _LAST = 30.0  # the final time unless one is given
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class When:
+class WhenOptions:
     """Until when a system is followed, and at which times it is kept."""
 
     t: Annotated[
@@ -29,8 +29,8 @@ class When:
     def asked(self) -> dict[str, Any]:
         """The same for `simulate` and `phase_diagram`.
 
-        >>> When(times="0,2").asked()["t"], When(t=3.0).asked()["t"], When().asked()["t"]
-        (2.0, 3.0, 30.0)
+        >>> WhenOptions(times="0,2").asked()["t"], WhenOptions().asked()["t"]
+        (2.0, 30.0)
         """
         keep = self._kept()
         last = _LAST if self.t is None else self.t
@@ -52,7 +52,7 @@ class When:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Many:
+class EnsembleOptions:
     """How many systems there are for each value, and how they run."""
 
     repeats: Annotated[int, Parameter(help="systems for each beta")] = 256
@@ -74,7 +74,7 @@ class Many:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Shots:
+class FilmOptions:
     """How a film looks at its tokens."""
 
     view: Annotated[ViewName, Parameter(help="how to look at the tokens")] = "auto"
@@ -94,7 +94,7 @@ class Shots:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Reel:
+class ReelOptions:
     """How long a film is, how large and how bright."""
 
     fps: Annotated[int, Parameter(help="pictures a second")] = 30
@@ -107,7 +107,7 @@ class Reel:
     def asked(self) -> dict[str, Any]:
         """The same for `plots.film`.
 
-        >>> Reel(size="640x360").asked()["size"]
+        >>> ReelOptions(size="640x360").asked()["size"]
         (640, 360)
         """
         return asdict(self) | {"size": self._size()}

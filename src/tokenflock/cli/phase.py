@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from tokenflock.cli import members, stopping
 from tokenflock.cli.console import keep_compiled, rate, saved, say
-from tokenflock.cli.options import Many, When
+from tokenflock.cli.options import EnsembleOptions, WhenOptions
 from tokenflock.cli.simulate import observables
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
@@ -43,8 +43,8 @@ def _run(
     beta: Annotated[
         str, Parameter(help="inverse temperatures, e.g. 0.1:9:45 (45 values) or 1,2,4")
     ] = "0.1:9:45",
-    when: When = When(),
-    many: Many = Many(),
+    when: WhenOptions = WhenOptions(),
+    many: EnsembleOptions = EnsembleOptions(),
     observe: Annotated[
         str, Parameter(help="e.g. pair-density:delta=1e-2,cluster-count,order-parameter")
     ] = "pair-density",

@@ -32,7 +32,7 @@ AT = ("circle", "sphere", "plane", "histogram", "attention", "radial", "density-
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Picture:
+class PlotOptions:
     """What is drawn of a result."""
 
     at: Annotated[
@@ -80,7 +80,7 @@ def plot(
             )
         ),
     ] = "auto",
-    picture: Picture = Picture(),
+    picture: PlotOptions = PlotOptions(),
     prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
     theme: Annotated[
         Literal["light", "dark"], Parameter(help="light for print, dark for a screen")
@@ -152,7 +152,7 @@ def _kind(kind: str, held: str) -> str:
     return kind
 
 
-def _draw(plots, result, kind: str, picture: Picture):
+def _draw(plots, result, kind: str, picture: PlotOptions):
     times, observable = picture.times, picture.observable
     if times is not None and kind not in AT:
         raise UserError(f"--at is for {', '.join(AT)}, not for {kind}")

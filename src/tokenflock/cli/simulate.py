@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from tokenflock.catalogue import find
 from tokenflock.cli import members
 from tokenflock.cli.console import keep_compiled, progress, saved
-from tokenflock.cli.options import When
+from tokenflock.cli.options import WhenOptions
 from tokenflock.cli.story import reach, tell, tell_overflow
 from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, replaceable
@@ -43,7 +43,7 @@ def _run(
     ] = "uniform",
     solver: Annotated[str | None, Parameter(help="how time advances [default: adaptive]")] = None,
     until: Annotated[str | None, Parameter(help="stop early: consensus or stationary")] = None,
-    when: When = When(),
+    when: WhenOptions = WhenOptions(),
     observe: Annotated[
         str | None,
         Parameter(help="e.g. energy:convention=staircase,cluster-count [default: these]"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal, TypedDict
+
+from tokenflock.errors import require_known
 
 ViewName = Literal["auto", "circle", "sphere", "plane"]
 
@@ -52,8 +54,5 @@ class Shot:
         >>> Shot.of({"tail": 3}).tail
         3
         """
-        known = [field.name for field in fields(cls)]
-        for name in options:
-            if name not in known:
-                raise TypeError(f"film has no option {name!r}; it has also {', '.join(known)}")
+        require_known("film", options, ShotOptions.__annotations__)
         return cls(**options)
