@@ -36,8 +36,8 @@ def listing(
     if kind and name:
         _full(find(kind, name))
         return
-    for one in [kind] if kind else KINDS:
-        _table(one)
+    for shown in [kind] if kind else KINDS:
+        _table(shown)
     if not kind:
         console.print("one member in full: tokenflock list dynamics self-attention")
 

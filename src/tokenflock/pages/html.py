@@ -79,7 +79,7 @@ def greek(text: str) -> str:
     """
     text = text.replace("<=", "≤").replace(">=", "≥")
     return re.sub(
-        rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda found: _LETTERS[found[0]], text
+        rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda at: _LETTERS[at[0]], text
     )
 
 
@@ -89,12 +89,12 @@ def formulas(text: str) -> str:
     >>> formulas("E_beta of x_i < e^{-2e^beta t}, as pair_density says")
     'E<sub>β</sub> of x<sub>i</sub> &lt; e<sup>-2e<sup>β</sup> t</sup>, as pair_density says'
     """
-    found, before = escape(greek(text)), ""
-    while found != before:  # from the outside in
-        before = found
-        found = _SUB.sub(lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>", found)
-        found = _SUP.sub(lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", found)
-    return found
+    html, before = escape(greek(text)), ""
+    while html != before:  # from the outside in
+        before = html
+        html = _SUB.sub(lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>", html)
+        html = _SUP.sub(lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", html)
+    return html
 
 
 def _block(block: str) -> str:

@@ -42,11 +42,11 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
     law, why = law_and_reason(result)
     bound = [_bound(observable, law, why) for observable in observables]
     variables = {
-        one.name: _variable(result["x"], one, values)
-        for one, values in zip(bound, _values(result, bound))
+        observable.name: _variable(result["x"], observable, values)
+        for observable, values in zip(bound, _values(result, bound))
     }
     return result.assign(variables).assign_coords(
-        {dim: at for one in bound for dim, at in one.coords().items()}
+        {dim: at for observable in bound for dim, at in observable.coords().items()}
     )
 
 
@@ -89,16 +89,16 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
     n, d = x.shape[-2:]
     dtype = "float64" if x.dtype == np.float64 else "float32"
     frames, weights = x.values.reshape(-1, n, d), _weights(result).reshape(-1, n)
-    found: list[list[np.ndarray]] = [[] for _ in observables]
+    columns: list[list[np.ndarray]] = [[] for _ in observables]
     with precision(dtype), placed(n, d):
-        observables = [cast(one, dtype) for one in observables]
+        observables = [cast(observable, dtype) for observable in observables]
         for here in _chunks(len(frames), max(1, ENTRIES // n**2)):
             values = _chunk(
                 observables, jnp.asarray(frames[here], dtype), jnp.asarray(weights[here], dtype)
             )
-            for column, value in zip(found, values):
+            for column, value in zip(columns, values):
                 column.append(np.asarray(value))
-    return [np.concatenate(column)[: len(frames)] for column in found]
+    return [np.concatenate(column)[: len(frames)] for column in columns]
 
 
 def _chunks(count: int, most: int) -> list[np.ndarray]:
