@@ -42,9 +42,8 @@ def test_permuting_tokens_permutes_velocities_exactly_where_declared(law):
 def test_rotating_and_reflecting_tokens_turns_velocities_exactly_where_declared(law):
     x, w = tokens(law)
     U = ortho_group.rvs(x.shape[1], random_state=1)
-    U[0] *= -np.sign(
-        np.linalg.det(U)
-    )  # a reflection: the circle's rotations alone would not see a sense of turning
+    # a reflection: the circle's rotations alone would not see a sense of turning
+    U[0] *= -np.sign(np.linalg.det(U))
     assert close(law.velocity(T, x @ U.T, w), law.velocity(T, x, w) @ U.T) == law.isotropic
 
 

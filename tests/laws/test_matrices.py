@@ -26,12 +26,8 @@ from tokenflock.verbs.ensemble import ensemble
 D, DRAWS = 6, 4000
 LAWS = {"entries": GaussianEntries(), "ginibre": Ginibre(), "goe": GOE(), "wigner": Wigner()}
 SYMMETRIC = {"entries": False, "ginibre": False, "goe": True, "wigner": True}
-DIAGONAL = {
-    "entries": 1.0,
-    "ginibre": 1.0,
-    "goe": 2.0,
-    "wigner": 1.0,
-}  # variance; 1 off the diagonal
+# variance; 1 off the diagonal
+DIAGONAL = {"entries": 1.0, "ginibre": 1.0, "goe": 2.0, "wigner": 1.0}
 
 
 @cache

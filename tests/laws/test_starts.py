@@ -88,9 +88,8 @@ def test_inner_products_of_uniform_tokens_have_their_exact_law(n, d):
     off = G[:, ~np.eye(n, dtype=bool)]
     assert abs(off.mean()) < 5 / np.sqrt(d * off.size / 2)
     assert abs(off.var() * d - 1) < 0.05
-    triple = (
-        G[:, 0, 1] * G[:, 1, 2] * G[:, 2, 0]
-    )  # not implied by the pairs: E = 1/d^2 for independent tokens
+    # not implied by the pairs: E = 1/d^2 for independent tokens
+    triple = G[:, 0, 1] * G[:, 1, 2] * G[:, 2, 0]
     assert abs(triple.mean() - d**-2) < 5 * triple.std() / np.sqrt(len(triple))
 
 

@@ -75,9 +75,8 @@ def test_poisson_kernels_stay_poisson_kernels_at_beta_zero():
     run = evolve(SelfAttention(beta=0.0), PoissonKernel(r=0.3), t=3.0, frames=7)
     expected = poisson_order(run.time.values, 0.3)
     np.testing.assert_allclose(run.order_parameter, expected, atol=1e-8)
-    middle = PoissonKernel(r=float(expected[4])).on(grid(2, 256)) / (
-        2 * np.pi
-    )  # later modes beyond the grid have size 1e-8
+    # later modes beyond the grid have size 1e-8
+    middle = PoissonKernel(r=float(expected[4])).on(grid(2, 256)) / (2 * np.pi)
     np.testing.assert_allclose(run.density[4], middle, atol=1e-8)
 
 

@@ -239,9 +239,8 @@ def test_growth_of_ripples_on_the_two_sphere(member, table):
     w = np.repeat(mass / 2 / 32, 32)
     law = cast(member(4.0), "float64")
     z = x[:, 2]
-    slopes = np.stack(
-        [1 + 0 * z, 3 * z, (15 * z**2 - 3) / 2]
-    )  # of the Legendre polynomials of degree 1, 2, 3
+    # of the Legendre polynomials of degree 1, 2, 3
+    slopes = np.stack([1 + 0 * z, 3 * z, (15 * z**2 - 3) / 2])
     displacements = slopes[..., None] * (np.array([0, 0, 1.0]) - z[:, None] * x)
 
     @jax.jit

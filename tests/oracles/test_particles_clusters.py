@@ -52,9 +52,8 @@ def test_clusters_do_not_depend_on_the_order_of_rows():
     """Chains, whose ends are far apart, are one cluster in every order: a greedy count breaks them
     up in most orders.
     """
-    angles = np.concatenate(
-        [np.arange(9) * 0.04, 2.0 + np.arange(4) * 0.04, [4.0], [0.5]]
-    )  # three chains and a loner: 4
+    # three chains and a loner: 4
+    angles = np.concatenate([np.arange(9) * 0.04, 2.0 + np.arange(4) * 0.04, [4.0], [0.5]])
     x, w = circle(angles), np.full(15, 1 / 15)
     delta = 1 - np.cos(0.045)
     count = jax.jit(lambda y: ClusterCount(delta).measure(y, jnp.asarray(w)))
@@ -140,9 +139,8 @@ def test_balanced_tokens_are_a_strict_saddle_at_beta_zero():
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     x = np.concatenate([x, -x])  # mean zero
     n = 2 * pairs
-    basis = np.stack(
-        [np.linalg.svd(point[None])[2][1:] for point in x]
-    )  # (n, d-1, d): tangent frames
+    # (n, d-1, d): tangent frames
+    basis = np.stack([np.linalg.svd(point[None])[2][1:] for point in x])
 
     def E(u):
         y = jnp.asarray(x) + jnp.einsum("ik,ikd->id", u, jnp.asarray(basis))

@@ -161,9 +161,8 @@ def test_energy_of_the_laws():
         )
     np.testing.assert_allclose(Burger(M).energy(x, w), W @ np.exp(X @ M @ X.T) @ W, rtol=1e-13)
     flat = SelfAttention(0.0).energy(x, w)
-    np.testing.assert_allclose(
-        flat, 0.5 * ((W @ X) ** 2).sum(), rtol=1e-13
-    )  # (K/2) r^2 at K = 1, B4
+    # (K/2) r^2 at K = 1, B4
+    np.testing.assert_allclose(flat, 0.5 * ((W @ X) ** 2).sum(), rtol=1e-13)
 
 
 def test_log_energy_survives_any_beta():
@@ -216,9 +215,8 @@ def test_hessian_on_the_circle(beta):
     np.fill_diagonal(expected, 0)
     np.fill_diagonal(expected, -expected.sum(1))
     np.testing.assert_allclose(hessian, expected, rtol=1e-10, atol=1e-11)
-    wrong = np.cos(gap) * np.exp(
-        beta * np.cos(gap)
-    )  # the derivative of sin alone, as if e^{beta cos} were constant
+    # the derivative of sin alone, as if e^{beta cos} were constant
+    wrong = np.cos(gap) * np.exp(beta * np.cos(gap))
     assert np.abs(np.outer(W, W) * (wrong - g)).max() > 1e-3
 
 

@@ -166,9 +166,8 @@ SCHEMES = [
 def test_every_normalisation_scheme_follows_its_equation(law, scheme, r0):
     """E4 from an equiangular start; cosine and radius together."""
     start = Scaled(Equiangular(n=8, d=8, rho=0.1), radius=r0)
-    solver = (
-        RK4(h=0.01) if scheme != "mix" else Adaptive(rtol=1e-10)
-    )  # a fixed step loses its order at the switch
+    # a fixed step loses its order at the switch
+    solver = RK4(h=0.01) if scheme != "mix" else Adaptive(rtol=1e-10)
     run = flock.simulate(law, start, t=6.0, frames=7, solver=solver, observe=[Radius()])
     expected = normalised_flow(
         run.time.values, 8, 2.0, scheme, r0=r0, rho0=0.1, alpha=0.4, switch=1.0

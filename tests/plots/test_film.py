@@ -98,9 +98,8 @@ def test_a_gif_lasts_as_long_as_asked_and_loops(circle_run, tmp_path):
 
 def test_log_time_is_chosen_by_the_spacing_of_frames_and_can_be_set(circle_run, tmp_path):
     late = circle_run.isel(time=slice(1, None)).assign_coords(time=np.geomspace(0.01, 1000, 40))
-    stretched = late.combine_first(
-        circle_run.isel(time=[0])
-    )  # with a frame at time zero, which has no place on the axis
+    # with a frame at time zero, which has no place on the axis
+    stretched = late.combine_first(circle_run.isel(time=[0]))
     stretched.attrs = circle_run.attrs
 
     def first(result, name, **options):

@@ -173,9 +173,10 @@ def steps(
         schedule.seed, range(first, last), schedule.batch, len(data) - context
     )
     numbers = map(jnp.asarray, (starts, first, last - first, schedule.seed))
+    # one for all seeds
     model, state, total = advance(
         (replace(schedule, seed=0), context, data), model, state, *numbers
-    )  # one for all seeds
+    )
     return model, state, float(total) / (last - first)
 
 

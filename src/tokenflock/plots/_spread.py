@@ -22,13 +22,8 @@ from tokenflock.verbs.measure import dynamics_of
 
 LABEL = r"density $\rho$"
 UNIFORM = 1 / (2 * np.pi)  # the density of the uniform measure on the circle
-ANGLES = {
-    0.0: "0",
-    0.5: r"$\pi/2$",
-    1.0: r"$\pi$",
-    1.5: r"$3\pi/2$",
-    2.0: r"$2\pi$",
-}  # in units of pi
+# in units of pi
+ANGLES = {0.0: "0", 0.5: r"$\pi/2$", 1.0: r"$\pi$", 1.5: r"$3\pi/2$", 2.0: r"$2\pi$"}
 NAMES = {"theta": r"angle $\theta$", "latitude": "angle to the axis"}
 _STEEP = 10.0  # times the uniform density: a peak beyond it asks for logarithmic colours
 _DECADES = 2.0  # that they show
@@ -40,9 +35,8 @@ class Spread:
     """Frames of a density on the circle (theta), on latitudes, or on S^2 (latitude, longitude)."""
 
     result: xr.Dataset
-    density: (
-        np.ndarray
-    )  # (frames, nodes) or (frames, latitudes, longitudes), with respect to arc length or area
+    # (frames, nodes) or (frames, latitudes, longitudes), with respect to arc length or area
+    density: np.ndarray
     kind: str  # theta or latitude: the name of the first angle
     angle: np.ndarray
     timed: bool  # whether the result has an axis of time

@@ -151,9 +151,8 @@ class Story:
         part = self.result if frames is None else self.result.isel(time=frames)
         if bound.name in part and part[bound.name].attrs.get("observable") == repr(bound):
             return part[bound.name]
-        return measure(part[["x", "w"]], bound)[
-            bound.name
-        ]  # what else is there may have other axes of the same name
+        # what else is there may have other axes of the same name
+        return measure(part[["x", "w"]], bound)[bound.name]
 
     def height(self) -> xr.DataArray:
         """How far the tokens have climbed: the energy, one at consensus; where there is no beta,

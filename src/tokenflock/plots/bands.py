@@ -41,9 +41,8 @@ def curves(
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.2).add_subplot()
         mapped = ScalarMappable(_norm(swept.values), _shades(theme))
-        presence = float(
-            np.clip((_FEW / len(swept.values)) ** 0.5, 0.4, 1)
-        )  # many curves are drawn fainter
+        # many curves are drawn fainter
+        presence = float(np.clip((_FEW / len(swept.values)) ** 0.5, 0.4, 1))
         for row, value in enumerate(swept.values):
             _curve(
                 ax,

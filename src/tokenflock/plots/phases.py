@@ -176,9 +176,8 @@ def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
     inside = (values >= low) & (values <= high)
     if not inside.any():
         return None
-    near = (
-        inside | np.roll(inside, 1) | np.roll(inside, -1)
-    )  # one point more, so that the line ends at the border
+    # one point more, so that the line ends at the border
+    near = inside | np.roll(inside, 1) | np.roll(inside, -1)
     name = literal(swept.front.attrs.get("curve", "")).replace("n =", "$n$ =")
     label = "theory" + (f": {name}" if name else "")
     halo = [Stroke(linewidth=3.4, foreground=theme.paper), Normal()]

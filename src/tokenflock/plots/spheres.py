@@ -127,9 +127,8 @@ class SphereView:
             self._show_landscape(frame, camera, self.beta)
 
     def _show_tails(self, frame: int, camera: np.ndarray) -> None:
-        past = (
-            self.run.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T
-        )  # oldest first
+        # oldest first
+        past = self.run.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T
         age = np.arange(len(past) - 1, -1, -1) / self.tail
         segments = np.stack([past[:-1, :, :2], past[1:, :, :2]], axis=2).reshape(-1, 2, 2)
         depth = (past[:-1, :, 2] + past[1:, :, 2]).reshape(-1) / 2

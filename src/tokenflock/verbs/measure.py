@@ -19,9 +19,8 @@ from tokenflock.observables.observable import CosineObservable, Observable, cosi
 from tokenflock.precision import cast, precision
 from tokenflock.shapes import Array
 
-ENTRIES = (
-    2**22
-)  # of the pairwise matrices that are held at once: those of many frames would not fit in memory
+# of the pairwise matrices that are held at once: those of many frames would not fit in memory
+ENTRIES = 2**22
 
 
 def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) -> xr.Dataset:

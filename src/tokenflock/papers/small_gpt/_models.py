@@ -21,12 +21,8 @@ from tokenflock.gpt.watching import followed
 from tokenflock.probing.surveying import survey
 from tokenflock.reproduction.scale import Scale
 
-NAMES = (
-    "mean_cosine",
-    "pair_density",
-    "cluster_count",
-    "effective_rank",
-)  # what is kept of a survey
+# what is kept of a survey
+NAMES = ("mean_cosine", "pair_density", "cluster_count", "effective_rank")
 LABELS = {
     "mean_cosine": "mean cosine of tokens",
     "pair_density": "share of pairs above 0.9",
