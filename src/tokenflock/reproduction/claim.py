@@ -31,9 +31,8 @@ class Claim:
     source: str
     measured: float | None
     interval: Interval
-    error: float | None = (
-        None  # standard error of the measured number, where it is an average over random systems
-    )
+    # standard error of the measured number, where it is an average over random systems
+    error: float | None = None
     note: str = ""
     erratum: str = ""  # what is printed, where print departs from this claim
 
