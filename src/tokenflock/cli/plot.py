@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import Parameter
 
@@ -19,15 +20,13 @@ Statistics = Literal["histogram", "histogram-over-time", "timeline"]
 Ensemble = Literal["phase-diagram", "curves"]
 Training = Literal["training"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
-# what can be drawn of each; the first is the default
+# what can be drawn of each, by the names of the plots; the first is the default
 KINDS = {
     "a run": get_args(Tokens) + get_args(Statistics),
     "an ensemble": get_args(Ensemble),
     "a measure": get_args(Measure),
     "a training": get_args(Training),
 }
-# what is drawn at one time
-AT = ("circle", "sphere", "plane", "histogram", "attention", "radial", "density-surface")
 
 
 @Parameter(name="*")
@@ -55,10 +54,17 @@ class PlotOptions:
         if self.tail < 0:
             raise UserError(f"--tail must be 0 or more, got {self.tail}")
 
-    @property
-    def times(self) -> list[float] | None:
-        """The times of --at."""
-        return None if self.at is None else numbers(self.at, "--at").tolist()
+    def asked(self, several: bool) -> dict[str, Any]:
+        """The same for a plot, which may take several times; None where nothing is asked for."""
+        times = None if self.at is None else numbers(self.at, "--at").tolist()
+        name = self.observable
+        return {
+            "at": times if several or times is None else times[0],
+            "tail": self.tail,
+            "landscape": self.landscape,
+            "observable": None if name is None else name.replace("-", "_"),
+            "log_time": self.log_time or None,
+        }
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -153,27 +159,26 @@ def _kind(kind: str, held: str) -> str:
 
 
 def _draw(plots, result, kind: str, picture: PlotOptions):
-    times, observable = picture.times, picture.observable
-    if times is not None and kind not in AT:
-        raise UserError(f"--at is for {', '.join(AT)}, not for {kind}")
-    if observable is not None and kind not in KINDS["an ensemble"]:
+    """The plot of this kind, with those of the options that it takes."""
+    if picture.observable is not None and kind not in KINDS["an ensemble"]:
         raise UserError(
             f"--observable is for {', '.join(KINDS['an ensemble'])} of an ensemble, not for {kind};"
             f" leave it out (the file holds {', '.join(map(str, result.data_vars))})"
         )
-    moment = None if times is None else times[0]
-    make = getattr(plots, kind.replace("-", "_"))
-    if kind in ("circle", "sphere"):
-        return make(result, at=moment, tail=picture.tail, landscape=picture.landscape)
-    if kind == "training":
-        return make(result)
-    if kind == "plane":
-        return make(result, at=moment, tail=picture.tail)
-    if kind in ("attention", "radial", "density-surface"):
-        return make(result, at=moment)
-    if kind == "histogram":
-        return make(result, at=times)
-    if kind in KINDS["an ensemble"]:
-        name = None if observable is None else observable.replace("-", "_")
-        return make(result, observable=name, log_time=picture.log_time or None)
-    return make(result, log_time=picture.log_time)
+    taken = _options(plots, kind)
+    if picture.at is not None and "at" not in taken:
+        kinds = [name for names in KINDS.values() for name in names]
+        timed = [name for name in kinds if "at" in _options(plots, name)]
+        raise UserError(f"--at is for {', '.join(timed)}, not for {kind}")
+    asked = picture.asked(several=kind == "histogram")
+    given = {name: value for name, value in asked.items() if value is not None and name in taken}
+    return _function(plots, kind)(result, **given)
+
+
+def _function(plots, kind: str) -> Callable:
+    return getattr(plots, kind.replace("-", "_"))
+
+
+def _options(plots, kind: str) -> Mapping[str, inspect.Parameter]:
+    """The options of the plot of a kind."""
+    return inspect.signature(_function(plots, kind)).parameters
