@@ -160,7 +160,7 @@ def test_many_tokens_follow_the_measure():
 
 
 def test_noise_below_the_critical_one_ends_in_a_fixed_point_of_the_free_energy():
-    """Stationary states: rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta), the free energy grows to it."""
+    """It is rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta); the free energy grows to it."""
     from scipy.special import iv
 
     beta, kappa = 1.0, 1.5 * critical_noise(1.0)

@@ -62,7 +62,7 @@ def test_circle_form_of_sa_and_usa():
 
 
 def test_bessel_form_of_sa_and_usa():
-    """With h_beta = sum_k I_k e^{ik theta}, so forty Fourier modes give the exact velocity without
+    """h_beta = sum_k I_k e^{ik theta}, so forty Fourier modes give the exact velocity without
     any pair sum.
     """
     k = np.arange(1, 41)
@@ -75,8 +75,8 @@ def test_bessel_form_of_sa_and_usa():
 
 
 def test_kuramoto_and_attention_at_beta_zero():
-    """(4.1), (7.2): identical oscillators are self-attention at beta = 0, and the energy (K/2) r^2 grows
-    at (1/n) sum speed^2.
+    """Identical oscillators are self-attention at beta = 0 (4.1), and the energy (K/2) r^2 grows at
+    (1/n) sum speed^2.
     """
     sines = -np.sin(GAP) @ W
     np.testing.assert_allclose(turning(SelfAttention(0.0)), sines, rtol=1e-12)
@@ -100,7 +100,7 @@ def test_order_parameter_of_kuramoto_grows_at_its_rate():
 
 
 def test_causal_circle_form():
-    """arXiv 2411.04990 with equal weights: sums over earlier tokens, Z over earlier ones and oneself."""
+    """With equal weights: sums over earlier tokens, Z over earlier ones and oneself."""
     n = len(THETA)
     earlier, h = np.tril(np.ones((n, n)), -1), np.exp(BETA * (np.cos(GAP) - 1))
     expected = -(earlier * h * np.sin(GAP)).sum(1) / (np.tril(np.ones((n, n))) * h).sum(1)

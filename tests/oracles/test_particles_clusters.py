@@ -216,8 +216,8 @@ KINETIC = [
 
 
 def test_staircase_of_five_tokens():
-    """arXiv 2410.06833, experiment A (SA, beta = 4): {1, 2} and {4, 5}, then 3 joins {4, 5}, then a long plateau
-    near 13/25.
+    """Experiment A of arXiv 2410.06833 (SA, beta = 4): {1, 2} and {4, 5}, then 3 joins {4, 5}, then
+    a long plateau near 13/25.
     """
     run = flock.simulate(
         SelfAttention(4.0),
@@ -383,8 +383,8 @@ def test_negative_values_bring_tokens_to_the_origin():
 
 
 def test_given_matrices_act_as_written():
-    """(2.3)-(2.5) against NumPy: A_ij ~ w_j e^{beta <Q x_i, K x_j>}, values V x_j, with Q and K of another
-    height than d.
+    """(2.3) against NumPy: A_ij ~ w_j e^{beta <Q x_i, K x_j>}, values V x_j, with Q and K of
+    another height than d.
     """
     random = np.random.default_rng(8)
     x, Q, K, V = (
