@@ -13,6 +13,10 @@ class SimulationError(RuntimeError):
     """A run that could not be finished honestly: it diverged, stalled or lost its numbers."""
 
 
+class OverflowWarning(RuntimeWarning):
+    """Part of a result left the numbers; the rest of it is good."""
+
+
 def overflowed(what: str, dtype: str) -> str:
     """What to say of a run that left the numbers."""
     return (

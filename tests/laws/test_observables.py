@@ -182,3 +182,10 @@ def test_what_is_missing_is_asked_for():
         Energy().measure(x, w)
     with pytest.raises(flock.UserError, match="gradient flow"):
         Dissipation(Causal()).measure(x, w)
+
+
+def test_an_energy_beyond_the_numbers_is_told():
+    run = flock.simulate(SelfAttention(beta=1e4), np.eye(3), t=0.1, frames=2)
+    with pytest.warns(RuntimeWarning, match=r"energy is not finite in float64.*Energy\(log=True\)"):
+        assert np.isinf(flock.measure(run, Energy()).energy.values).any()
+    assert np.isfinite(flock.measure(run, Energy(log=True)).log_energy.values).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 
@@ -36,8 +37,9 @@ def _called(tokens: list[str]) -> int:
     from tokenflock.cli.console import complain
     from tokenflock.cli.language import exact, spoken
     from tokenflock.cli.values import joined
-    from tokenflock.errors import SimulationError, UserError
+    from tokenflock.errors import OverflowWarning, SimulationError, UserError
 
+    warnings.filterwarnings("ignore", category=OverflowWarning)  # commands say it themselves
     tokens = joined(tokens)
     app = None
     try:

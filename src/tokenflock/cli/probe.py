@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from tokenflock.cli.console import keep_compiled, progress, saved, say
 from tokenflock.cli.values import counted, wholes
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, require
 from tokenflock.files import NETCDF, replaceable
 
 if TYPE_CHECKING:  # imported when it runs, so that --help is fast
@@ -58,6 +58,11 @@ class TextOptions:
     special: Annotated[bool, Parameter(help="let special tokens count")] = True
     first: Annotated[bool, Parameter(help="let the first token count")] = True
     seed: Annotated[int, Parameter(help="of the choice of texts and of fresh weights")] = 0
+
+    def check(self) -> None:
+        """Refuse what counts or draws nothing, whichever text is read."""
+        for name, value, least in (("--prompts", self.prompts, 1), ("--seed", self.seed, 0)):
+            require(value >= least, name, f"{least} or more", value)
 
     def selection(self) -> Selection:
         """Which tokens count."""
@@ -167,6 +172,7 @@ def probe(
     Example: `tokenflock probe --compare ./albert-base-v2 ./bert --report two.html`
     """
     names = _models(model, compare)
+    texts.check()
     report = report or (None if out else Path("probe.html"))
     places = [None if out is None else _place(out, k) for k in range(len(names))]
     there = {place: replaceable(place, NETCDF) for place in places if place is not None}

@@ -131,9 +131,8 @@ def _argument(option: Option, value: Any) -> Any:
     ):
         return value
     array = numbers(value, f"--{option.name.replace('_', '-')}")
-    whole = bool(np.all(array == np.round(array))) and (
-        option.annotation.startswith("int") or option.name in ("n", "d", "k", "p")
-    )
+    counts = option.annotation.startswith("int") or option.name in ("n", "d", "k", "p")
+    whole = counts and bool(np.all(array == np.round(array)) and np.all(np.abs(array) < 2**62))
     return array.astype(int) if whole else array
 
 

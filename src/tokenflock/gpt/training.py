@@ -188,7 +188,7 @@ def _losses(model: LanguageModel, data: Array, starts: Array, context: int) -> A
 def validate(
     model: LanguageModel, data: np.ndarray, context: int, most: int | None = None
 ) -> float:
-    """Mean loss over windows that lie end to end in the held-out text.
+    """Mean loss over windows that lie end to end in the held-out text, in whole batches of 32.
 
     Over `most` of them, evenly spread, where given.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 
 import equinox as eqx
@@ -14,7 +15,7 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.place import hosted, placed
-from tokenflock.errors import UserError, require
+from tokenflock.errors import OverflowWarning, UserError, overflowed, require
 from tokenflock.observables.observable import CosineObservable, Observable, cosines, reads_cosines
 from tokenflock.precision import cast, precision
 from tokenflock.shapes import Array
@@ -44,6 +45,10 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
         observable.name: _variable(result["x"], observable, values)
         for observable, values in zip(bound, _values(result, bound))
     }
+    for observable in bound:
+        if not observable.dims and np.isinf(variables[observable.name].values).any():
+            dtype = str(result["x"].dtype)
+            warnings.warn(overflowed(observable.name, dtype), OverflowWarning, stacklevel=2)
     return result.assign(variables).assign_coords(
         {dim: at for observable in bound for dim, at in observable.coords().items()}
     )
