@@ -175,9 +175,7 @@ def probe(
     texts.check()
     report = report or (None if out else Path("probe.html"))
     places = [None if out is None else _place(out, k) for k in range(len(names))]
-    there = {place: replaceable(place, NETCDF) for place in places if place is not None}
-    if report is not None:
-        there[report] = replaceable(report, ".html")
+    there = _there(places, report)
     keep_compiled()
     from tokenflock import probing
 
@@ -200,6 +198,12 @@ def probe(
         beside = _beside(names[0], chosen[0], how.depth, texts.length) if how.follow else ()
         _write(results, report, beside)
         saved(report, there[report])
+
+
+def _there(places: list[Path | None], report: Path | None) -> dict[Path, bool]:
+    """Which of the files to write are there already; a foreign one is refused."""
+    there = {place: replaceable(place, NETCDF) for place in places if place is not None}
+    return there if report is None else there | {report: replaceable(report, ".html")}
 
 
 def _write(results: list[xr.Dataset], report: Path, beside: tuple[xr.Dataset, ...]) -> None:

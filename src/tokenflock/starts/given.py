@@ -71,7 +71,7 @@ class Given(Start):
 
     @classmethod
     def example(cls) -> Given:
-        return cls([[3.0, 4.0], [0.0, 1.0]], w=[1.0, 2.0])
+        return cls(np.array([[3.0, 4.0], [0.0, 1.0]]), w=np.array([1.0, 2.0]))
 
     def weights(self) -> np.ndarray:
         return super().weights() if self.w is None else np.asarray(self.w) / np.sum(self.w)
