@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -48,6 +52,10 @@ ONLY_IN = {
     "transformers": "probing",
 }
 FILES = sorted(ROOT.rglob("*.py"))
+LONGEST = 60  # lines of a function, its docstring included
+MOST_PARAMETERS = 12
+WIDEST = 100  # characters of a line
+MOST_ROOT_MODULES = 8
 
 
 def room(parts: Sequence[str]) -> str:
@@ -150,3 +158,81 @@ def test_the_module_runs_as_a_command():
         [sys.executable, "-m", "tokenflock", "--version"], capture_output=True, text=True
     )
     assert done.returncode == 0 and done.stdout.strip()
+
+
+def functions(path: Path):
+    """Every function of a file, methods and inner ones too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+
+
+def parameters(function: ast.FunctionDef) -> list[str]:
+    """What a function is called with; `self` and `cls` are not asked for."""
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    return [part.arg for part in named if part is not None and part.arg not in ("self", "cls")]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_functions_are_short_and_ask_for_little(path):
+    for function in functions(path):
+        length = (function.end_lineno or 0) - function.lineno + 1
+        assert length <= LONGEST, f"{path}: {function.name} has {length} lines"
+        count = len(parameters(function))
+        assert count <= MOST_PARAMETERS, f"{path}: {function.name} has {count} parameters"
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        assert len(line) <= WIDEST, f"{path}:{number} has {len(line)} characters"
+
+
+def test_most_functions_ask_for_less_than_nine():
+    counts = [len(parameters(function)) for path in FILES for function in functions(path)]
+    assert sum(count >= 9 for count in counts) <= 0.01 * len(counts)
+
+
+def test_the_root_holds_few_modules():
+    modules = {path.stem for path in ROOT.glob("*.py")} - {"__init__", "__main__"}
+    assert len(modules) <= MOST_ROOT_MODULES, sorted(modules)
+
+
+def undocumented(module: str) -> list[str]:
+    """Public functions, classes and methods without a text, their own or of what they override."""
+    home = importlib.import_module(module)
+    own = {
+        name: value
+        for name, value in vars(home).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module
+    }
+    bare = [
+        name
+        for name, value in own.items()
+        if (inspect.isfunction(value) or inspect.isclass(value)) and not inspect.getdoc(value)
+    ]
+    for name, cls in own.items():
+        if inspect.isclass(cls):
+            bare += [f"{name}.{part}" for part in _methods(cls) if not _told(cls, part)]
+    return bare
+
+
+def _methods(cls: type) -> list[str]:
+    """Public methods and properties that a class defines; a default that is a lambda is none."""
+    kinds = (property, cached_property, classmethod, staticmethod, FunctionType)
+    return [
+        name
+        for name, value in vars(cls).items()
+        if not name.startswith("_")
+        and isinstance(value, kinds)
+        and getattr(value, "__name__", name) != "<lambda>"
+    ]
+
+
+def _told(cls: type, name: str) -> bool:
+    return any(inspect.getdoc(vars(base)[name]) for base in cls.__mro__ if name in vars(base))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_public_function_says_what_it_does(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    if parts[-1] == "__main__":
+        return  # it runs the command when it is imported
+    module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    assert undocumented(module) == []

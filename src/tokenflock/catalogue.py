@@ -33,15 +33,8 @@ BASES = {  # what a member of each kind derives from; theory has functions
 }
 _ROOT = Path(__file__).parent
 _OWN: list[Entry] = []  # members that the user brought along
-_ABSTRACT = {
-    "space",
-    "dynamics",
-    "start",
-    "solver",
-    "observable",
-    "event",
-    "matrix",
-}  # files that hold a base class
+# files that hold a base class
+_ABSTRACT = {"space", "dynamics", "start", "solver", "observable", "event", "matrix"}
 
 
 @dataclass(frozen=True)
@@ -166,6 +159,7 @@ def find(kind: str, name: str) -> Entry:
 
 
 def names(kind: str) -> list[str]:
+    """The names of all members of one kind, in alphabetical order."""
     return sorted(entry.name for entry in entries(kind))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class UserError(ValueError):
     """A mistake in the input, told in one line that contains the remedy."""
@@ -31,3 +33,15 @@ def require(condition: bool, argument: str, wanted: str, got: object, instead: s
         raise UserError(
             f"{argument} must be {wanted}, got {got}" + (f"; {instead}" if instead else "")
         )
+
+
+def require_known(what: str, options: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `UserError` for an option that `what` does not have, with the nearest that it has."""
+    known = list(known)
+    for name in options:
+        if name not in known:
+            from difflib import get_close_matches  # seldom needed
+
+            near = get_close_matches(name, known, n=1)
+            remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise UserError(f"{what} has no option {name!r}; {remedy}")

@@ -102,6 +102,7 @@ class Stream(io.RawIOBase):
         return self.file.tell()
 
     def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer; what could not be written reads as zeros."""
         count = self.file.readinto(buffer) or 0
         if self.failed is None:
             return count
@@ -109,6 +110,7 @@ class Stream(io.RawIOBase):
         return len(buffer)
 
     def write(self, data: memoryview) -> int:
+        """Write all of it, or remember why that failed and take the rest for written."""
         view = memoryview(data).cast("B")
         done = 0
         try:

@@ -10,10 +10,9 @@ from scipy.stats import ortho_group
 
 from tests.laws.specimens import LAWS, NAMES, N, tokens
 from tokenflock import recipe
-from tokenflock.dynamics import GradientFlow, MeanField
+from tokenflock.dynamics import Attention, GradientFlow, MeanField
 from tokenflock.precision import cast, precision
 from tokenflock.solvers import RK4, Euler, Heun, Layer
-from tokenflock.spaces import Sphere
 from tokenflock.verbs.cite import bibliography
 
 every_law = pytest.mark.parametrize("law", LAWS, ids=NAMES)
@@ -42,9 +41,8 @@ def test_permuting_tokens_permutes_velocities_exactly_where_declared(law):
 def test_rotating_and_reflecting_tokens_turns_velocities_exactly_where_declared(law):
     x, w = tokens(law)
     U = ortho_group.rvs(x.shape[1], random_state=1)
-    U[0] *= -np.sign(
-        np.linalg.det(U)
-    )  # a reflection: the circle's rotations alone would not see a sense of turning
+    # a reflection: the circle's rotations alone would not see a sense of turning
+    U[0] *= -np.sign(np.linalg.det(U))
     assert close(law.velocity(T, x @ U.T, w), law.velocity(T, x, w) @ U.T) == law.isotropic
 
 
@@ -139,8 +137,15 @@ def test_one_token_alone_gives_numbers(law):
 
 
 @every_law
+def test_tokens_act_on_the_last_one_exactly_where_declared(law):
+    x, w = tokens(law)
+    others = tokens(law, seed=5)[0].at[-1].set(x[-1])
+    assert close(law.velocity(T, others, w)[-1], law.velocity(T, x, w)[-1]) != law.interacts
+
+
+@every_law
 def test_weights_have_derivatives_even_at_zero(law):
-    if not isinstance(law, MeanField) or type(law).__name__ in ("NeuralODE", "Hardmax"):
+    if not (isinstance(law, MeanField) and law.smooth and law.interacts):
         pytest.skip("weights do not act smoothly on it")
     x, w = tokens(law)
     w = w.at[2].set(0.0)
@@ -175,9 +180,7 @@ def test_energy_is_monotone_along_the_flow(law):
 
 @pytest.mark.parametrize("solver", [Layer(), Euler(), Heun(), RK4()], ids=repr)
 def test_tokens_keep_norm_one_for_ten_thousand_steps(solver):
-    law = next(
-        law for law in LAWS if isinstance(law.space, Sphere) and type(law).__name__ == "Attention"
-    )
+    law = Attention.example(N, 3)
     x, w = tokens(law)
     advance = jax.jit(
         lambda x: jax.lax.fori_loop(

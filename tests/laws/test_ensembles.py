@@ -354,9 +354,8 @@ def test_statistics_are_those_of_the_repeats():
         values = kept[name].astype(float)
         assert gap(values.mean("repeat"), summed[name]) < 1e-6
         assert gap(values.std("repeat", ddof=1) / 3, summed[name + "_error"]) < 1e-6
-    sorted_ = np.sort(
-        kept.mean_cosine.values, axis=1
-    )  # of nine values these are the third, the fifth and the last
+    # of nine values these are the third, the fifth and the last
+    sorted_ = np.sort(kept.mean_cosine.values, axis=1)
     assert np.abs(sorted_[:, [2, 4, 8]] - summed.mean_cosine_quantile.values).max() < 1e-6
 
 

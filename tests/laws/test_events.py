@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import ortho_group
 
 import tokenflock as flock
+from tokenflock.catalogue import entries
 from tokenflock.dynamics import Causal, Kuramoto, SelfAttention
 from tokenflock.events import Consensus, Stationary
 from tokenflock.observables import MinimumCosine
+from tokenflock.precision import precision
 from tokenflock.solvers import RK4, Adaptive, Layer
 from tokenflock.solvers.adaptive import Method
 from tokenflock.starts import Given
@@ -18,6 +22,71 @@ from tokenflock.verbs.merges import dwell_times, merges
 
 LAW = SelfAttention(beta=1.0)
 START = Given([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.6, 0.0, 0.8]])
+
+
+EVENTS = [entry.load().example() for entry in entries("events")]
+every_event = pytest.mark.parametrize("event", EVENTS, ids=repr)
+
+
+def apart(n=5, d=3, seed=0):
+    """Generic tokens and unequal weights."""
+    random = np.random.default_rng(seed)
+    x, w = random.normal(size=(n, d)), random.uniform(0.5, 1.5, size=n)
+    return jnp.asarray(x / np.linalg.norm(x, axis=1, keepdims=True)), jnp.asarray(w / w.sum())
+
+
+def margin(event, x, w):
+    return np.asarray(event.margin(LAW, 0.0, jnp.asarray(x), w))
+
+
+@every_event
+@pytest.mark.usefixtures("double")
+def test_an_event_has_happened_where_it_says_and_not_before(event):
+    x, w = apart()
+    after = event.happened(*x.shape)
+    assert margin(event, x, w).shape == ()
+    assert margin(event, x, w) > 0 >= margin(event, after, w)
+
+
+@every_event
+@pytest.mark.usefixtures("double")
+def test_order_and_rotations_do_not_matter_exactly_where_declared(event):
+    x, w = apart()
+    order, U = np.array([3, 0, 1, 4, 2]), ortho_group.rvs(3, random_state=0)
+    here = margin(event, x, w)
+    assert np.allclose(margin(event, x[order], w[order]), here, atol=1e-12) == event.exchangeable
+    assert np.allclose(margin(event, x @ U.T, w), here, atol=1e-12) == event.isotropic
+
+
+@every_event
+@pytest.mark.usefixtures("double")
+def test_an_event_does_not_wait_for_tokens_of_weight_zero(event):
+    """Neither do strangers that stand apart keep it from happening."""
+    x, w = apart()
+    strangers, none = apart(2, seed=7)[0], jnp.zeros(2)
+    for tokens in (x, jnp.asarray(event.happened(*x.shape))):
+        padded = margin(event, jnp.concatenate([tokens, strangers]), jnp.concatenate([w, none]))
+        assert np.allclose(padded, margin(event, tokens, w), atol=1e-12)
+
+
+@every_event
+@pytest.mark.usefixtures("double")
+def test_a_batch_of_systems_is_judged_as_each_system_alone(event):
+    pairs = [apart(seed=seed) for seed in range(3)]
+    x, w = (jnp.stack(parts) for parts in zip(*pairs))
+    together = jax.vmap(lambda x, w: event.margin(LAW, 0.0, x, w))(x, w)
+    assert np.allclose(together, [margin(event, *pair) for pair in pairs], atol=1e-12)
+
+
+@every_event
+def test_a_run_ends_with_the_first_frame_at_which_any_event_has_happened(event):
+    options = {"t": 40.0, "solver": RK4(h=0.1), "frames": 81}
+    stopped, whole = (flock.simulate(LAW, START, until=until, **options) for until in (event, None))
+    w = jnp.asarray(whole.w.values)
+    with precision("float64"):
+        happened = np.array([margin(event, x, w) <= 0 for x in whole.x.values])
+    end = int(np.argmax(happened)) if happened.any() else len(happened) - 1
+    assert end > 0 and stopped.sizes["time"] == end + 1
 
 
 def follow(until=None, solver=RK4(h=0.05), **options):

@@ -12,6 +12,8 @@ import pytest
 
 import tokenflock as flock
 from tests.laws.test_engines import compile_quickly  # noqa: F401 (a fixture)
+from tokenflock import recipe
+from tokenflock.catalogue import entries
 from tokenflock.dynamics import Attention, SelfAttention
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.engines.choose import Systems
@@ -24,14 +26,8 @@ from tokenflock.starts import Given, Uniform
 from tokenflock.verbs.ensemble import ensemble
 
 D, DRAWS = 6, 4000
-LAWS = {"entries": GaussianEntries(), "ginibre": Ginibre(), "goe": GOE(), "wigner": Wigner()}
-SYMMETRIC = {"entries": False, "ginibre": False, "goe": True, "wigner": True}
-DIAGONAL = {
-    "entries": 1.0,
-    "ginibre": 1.0,
-    "goe": 2.0,
-    "wigner": 1.0,
-}  # variance; 1 off the diagonal
+LAWS = [entry.load()() for entry in entries("matrices")]
+every_law = pytest.mark.parametrize("law", LAWS, ids=repr)
 
 
 @cache
@@ -43,19 +39,53 @@ def drawn(law, count=DRAWS, d=D):
         )
 
 
-@pytest.mark.parametrize("name", LAWS)
-def test_second_moments_and_symmetry(name):
-    B = drawn(LAWS[name])
-    assert np.array_equal(B, np.swapaxes(B, 1, 2)) == SYMMETRIC[name]
-    variance = np.where(np.eye(D, dtype=bool), DIAGONAL[name], 1.0)
+@every_law
+def test_second_moments_and_symmetry_are_as_declared(law):
+    B = drawn(law)
+    assert np.array_equal(B, np.swapaxes(B, 1, 2)) == law.symmetric
+    variance = np.where(np.eye(D, dtype=bool), law.diagonal, 1.0)
     error = np.sqrt((B**4).mean(0) - (B**2).mean(0) ** 2) / DRAWS**0.5
     assert np.abs(B.mean(0) / np.sqrt(variance) * DRAWS**0.5).max() < 4.5
     assert (np.abs((B**2).mean(0) - variance) < 5 * error).all()
-    assert (
-        abs((B[:, 0, 1] * B[:, 2, 3]).mean()) < 5 / DRAWS**0.5
-    )  # entries of different pairs are uncorrelated
+    # entries of different pairs are uncorrelated
+    assert abs((B[:, 0, 1] * B[:, 2, 3]).mean()) < 5 / DRAWS**0.5
     mirror = (B[:, 0, 1] * B[:, 1, 0]).mean()
-    assert abs(mirror - SYMMETRIC[name]) < 0.1
+    assert abs(mirror - law.symmetric) < 0.1
+
+
+@every_law
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_key_says_which_matrix(law, dtype):
+    with precision(dtype):
+        first, again, other = (np.asarray(law.draw(jax.random.key(k), 5)) for k in (0, 0, 1))
+    assert first.shape == (5, 5) and first.dtype == dtype
+    assert np.array_equal(first, again)
+    assert np.abs(first - other).max() > 0.1
+
+
+@every_law
+def test_a_batch_of_keys_draws_what_each_key_draws_alone(law):
+    keys = jax.random.split(jax.random.key(1), 3)
+    with precision("float64"):
+        batch = np.asarray(jax.vmap(lambda key: law.draw(key, 4))(keys))
+        alone = np.stack([np.asarray(law.draw(key, 4)) for key in keys])
+    assert np.allclose(batch, alone, atol=1e-12)
+
+
+@every_law
+def test_as_a_value_matrix_its_spectrum_is_of_order_one_in_every_dimension(law):
+    """The root mean square of the singular values of B / scale is one up to 1/d, for every d."""
+    for d in (24, 96):
+        size = np.linalg.norm(drawn(law, 8, d) / law.value_scale(d), axis=(1, 2)) / d**0.5
+        assert np.abs(size - 1).max() < 0.15
+
+
+@every_law
+def test_a_recipe_builds_the_same_matrices(law):
+    again = recipe.rebuild(recipe.describe(law))
+    assert type(again) is type(law)
+    key = jax.random.key(2)
+    assert np.array_equal(again.draw(key, 4), law.draw(key, 4))
 
 
 def test_a_product_of_gaussians_has_heavier_tails_than_a_gaussian():
@@ -89,8 +119,8 @@ def test_as_a_value_matrix_it_is_of_order_one():
 def pairs(law, d=5, layers=3):
     with precision("float32"):
         return [
-            None if one is None else np.asarray(one)
-            for one in law.draw(jax.random.key(3), d, layers)
+            None if matrix is None else np.asarray(matrix)
+            for matrix in law.draw(jax.random.key(3), d, layers)
         ]
 
 
@@ -149,7 +179,7 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("per", Per, ids=lambda one: one.value)
+@pytest.mark.parametrize("per", Per, ids=lambda member: member.value)
 def test_systems_share_matrices_as_they_say(per):
     law = RandomMatrices(value=Value.WISHART, per=per)
     with precision("float32"):
@@ -209,9 +239,8 @@ def test_one_system_of_an_ensemble_is_a_simulation_with_its_matrices():
     )
     assert np.abs(ours.mean_cosine.values - theirs.mean_cosine.values).max() < 1e-5
     frozen = flock.simulate(Attention(2.0, Q=Q[0], V=np.asarray(V[0, 0], float)), start, **options)
-    assert (
-        np.abs(ours.mean_cosine.values - frozen.mean_cosine.values).max() > 1e-3
-    )  # redrawing matters
+    # redrawing matters
+    assert np.abs(ours.mean_cosine.values - frozen.mean_cosine.values).max() > 1e-3
 
 
 def test_random_matrices_are_for_attention():
@@ -223,7 +252,7 @@ def test_random_matrices_are_for_attention():
         RandomMatrices(period=0.0)
 
 
-@pytest.mark.parametrize("value", Value, ids=lambda one: one.value)
+@pytest.mark.parametrize("value", Value, ids=lambda member: member.value)
 def test_only_the_identity_settles(value):
     """Consensus is not for ever under a general V."""
     options = {"repeats": 1, "t": 0.2, "frames": 2, "solver": Layer(h=0.1)}

@@ -1,14 +1,98 @@
-"""What solvers say of themselves, and what they refuse."""
+"""Contracts of every solver, what each says of itself, and what it refuses."""
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
+import tokenflock as flock
+from tokenflock import recipe
+from tokenflock.catalogue import entries
+from tokenflock.dynamics import Noisy, SelfAttention
 from tokenflock.errors import UserError
-from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, Heun, Layer
+from tokenflock.precision import precision
+from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, FixedStep, Heun, Layer
 from tokenflock.solvers.adaptive import Method
+from tokenflock.starts import Given
 
-FIXED = (Euler, EulerMaruyama, Heun, Layer, RK4)
+LAW = SelfAttention(beta=2.0)
+SOLVERS = [entry.load()() for entry in entries("solvers")]
+FIXED = [solver for solver in SOLVERS if isinstance(solver, FixedStep)]
+every_solver = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+every_step = pytest.mark.parametrize("solver", FIXED, ids=repr)
+
+
+def tokens(n=5, d=3, seed=0):
+    """Generic tokens and unequal weights."""
+    random = np.random.default_rng(seed)
+    x, w = random.normal(size=(n, d)), random.uniform(0.5, 1.5, size=n)
+    return jnp.asarray(x / np.linalg.norm(x, axis=1, keepdims=True)), jnp.asarray(w / w.sum())
+
+
+def step(solver, x, w, law=LAW, seed=0):
+    return np.asarray(solver.step(law, jnp.zeros((), x.dtype), x, w, jax.random.key(seed)))
+
+
+@every_step
+@pytest.mark.usefixtures("double")
+def test_a_step_moves_tokens_on_their_space_and_leaves_the_input_alone(solver):
+    x, w = tokens()
+    before, moved = np.array(x), step(solver, x, w)
+    assert np.abs(moved - before).max() > 0.1 * solver.h * np.abs(LAW.velocity(0.0, x, w)).max()
+    assert np.abs(np.linalg.norm(moved, axis=1) - 1).max() < 1e-15
+    assert np.array_equal(before, x)
+
+
+@every_solver
+def test_what_rests_stays(solver):
+    """Consensus, and an antipodal pair beside it."""
+    rest = Given([[0.6, 0.8], [0.6, 0.8], [-0.6, -0.8]])
+    run = flock.simulate(LAW, rest, t=1.0, frames=3, solver=solver)
+    assert np.abs(run.x.values - run.x.values[0]).max() < 1e-12
+
+
+@every_step
+@pytest.mark.usefixtures("double")
+def test_a_batch_of_systems_steps_as_each_system_alone(solver):
+    pairs = [tokens(seed=seed) for seed in range(3)]
+    x, w = (jnp.stack(parts) for parts in zip(*pairs))
+    key = jax.random.key(0)
+    together = jax.vmap(lambda x, w: solver.step(LAW, jnp.zeros(()), x, w, key))(x, w)
+    alone = np.stack([step(solver, *pair) for pair in pairs])
+    assert np.allclose(together, alone, rtol=0, atol=1e-14)
+
+
+@every_step
+@pytest.mark.usefixtures("double")
+def test_tokens_of_weight_zero_do_not_act(solver):
+    x, w = tokens()
+    strangers, _ = tokens(3, seed=9)
+    padded = step(solver, jnp.concatenate([x, strangers]), jnp.concatenate([w, jnp.zeros(3)]))
+    assert np.allclose(padded[:5], step(solver, x, w), rtol=0, atol=1e-14)
+
+
+@every_step
+@pytest.mark.usefixtures("double")
+def test_the_key_matters_exactly_where_noise_is_taken(solver):
+    x, w = tokens()
+    noisy = [step(solver, x, w, Noisy(LAW, kappa=5.0), seed) for seed in (0, 1)]
+    assert np.allclose(*noisy, atol=1e-12) != solver.takes_noise
+    assert np.array_equal(step(solver, x, w, seed=0), step(solver, x, w, seed=1))
+
+
+@every_step
+def test_a_step_keeps_its_precision(solver):
+    with precision("float32"):
+        x, w = (jnp.asarray(part, jnp.float32) for part in tokens())
+        assert step(solver, x, w).dtype == np.float32
+
+
+@every_solver
+def test_a_solver_says_what_it_is(solver):
+    assert solver.order >= 1 and solver.convention in ("flow", "layer map")
+    assert recipe.rebuild(recipe.describe(solver)) == solver
 
 
 def test_tolerances_follow_the_precision_unless_given():
@@ -19,22 +103,21 @@ def test_tolerances_follow_the_precision_unless_given():
     assert Adaptive(rtol=1e-3, atol=1e-6).tolerances("float64") == (1e-3, 1e-6)
 
 
-def test_orders_conventions_and_noise():
-    orders = {"Euler": 1, "EulerMaruyama": 1, "Heun": 2, "Layer": 1, "RK4": 4}
-    assert {one.__name__: one.order for one in FIXED} == orders
+def test_the_layer_map_is_the_only_one_and_pairs_have_their_orders():
+    """That every solver of fixed step has the order it declares is measured, with the oracles."""
+    assert [type(solver) for solver in SOLVERS if solver.convention != "flow"] == [Layer]
     assert [method.order for method in Method] == [8, 5, 3]
-    assert Adaptive().order == 8
-    assert [one.__name__ for one in FIXED if one.takes_noise] == ["EulerMaruyama"]
-    assert [one.__name__ for one in FIXED if one.convention == "layer map"] == ["Layer"]
-    assert not Adaptive().takes_noise and Adaptive().convention == "flow"
+    assert Adaptive().order == Method.DOPRI8.order
 
 
 def test_steps_are_those_of_the_papers_unless_given():
-    assert [one().h for one in FIXED] == [0.1, 0.01, 0.1, 0.1, 0.1]
+    known = {Euler: 0.1, EulerMaruyama: 0.01, Heun: 0.1, Layer: 0.1, RK4: 0.1}
+    assert {member: member().h for member in known} == known
 
 
-@pytest.mark.parametrize("member", FIXED, ids=lambda one: one.__name__)
-def test_a_step_is_positive_however_small(member):
+@every_step
+def test_a_step_is_positive_however_small(solver):
+    member = type(solver)
     assert member(h=1e-6).h == 1e-6
     for h in (0.0, -0.1):
         with pytest.raises(UserError, match="h must be a positive step"):

@@ -25,11 +25,9 @@ from tokenflock.starts import (
     VonMisesFisher,
 )
 
-STARTS = [entry.load()() for entry in entries("starts") if entry.name != "Given"] + [
-    Given([[3.0, 4.0], [0.0, 1.0]])
-]
-FREE = ("Box", "Gaussian", "Given", "Scaled")
-every_start = pytest.mark.parametrize("start", STARTS, ids=lambda start: type(start).__name__)
+STARTS = [entry.load().example() for entry in entries("starts")]
+STARTS += [Scaled(radius=2.0), Scaled(Polygon(n=5)), Polygon(n=5, noise=0.1), Given(np.eye(3))]
+every_start = pytest.mark.parametrize("start", STARTS, ids=repr)
 
 
 def draw(start, seed=0):
@@ -48,14 +46,27 @@ def test_has_its_shape_and_weights_that_sum_to_one(start):
 
 
 @every_start
-def test_lies_on_the_sphere(start):
-    if type(start).__name__ not in FREE:
-        assert np.allclose(np.linalg.norm(draw(start), axis=1), 1, atol=1e-6)
+def test_lies_on_the_sphere_exactly_where_declared(start):
+    length = np.linalg.norm(draw(start), axis=1)
+    assert np.allclose(length, 1, atol=1e-6) == start.on_sphere
 
 
 @every_start
 def test_the_same_key_gives_the_same_tokens(start):
     assert np.array_equal(draw(start, 3), draw(start, 3))
+
+
+@every_start
+def test_another_key_gives_other_tokens_exactly_where_declared(start):
+    assert np.allclose(draw(start, 3), draw(start, 4)) != start.random
+
+
+@every_start
+def test_a_batch_of_keys_draws_what_each_key_draws_alone(start):
+    batch = many(start, 2)
+    keys = jax.random.split(jax.random.key(1), 2)
+    alone = np.stack([np.asarray(start.draw(key), float) for key in keys])
+    assert np.allclose(batch, alone, atol=1e-6)
 
 
 @every_start
@@ -88,9 +99,8 @@ def test_inner_products_of_uniform_tokens_have_their_exact_law(n, d):
     off = G[:, ~np.eye(n, dtype=bool)]
     assert abs(off.mean()) < 5 / np.sqrt(d * off.size / 2)
     assert abs(off.var() * d - 1) < 0.05
-    triple = (
-        G[:, 0, 1] * G[:, 1, 2] * G[:, 2, 0]
-    )  # not implied by the pairs: E = 1/d^2 for independent tokens
+    # not implied by the pairs: E = 1/d^2 for independent tokens
+    triple = G[:, 0, 1] * G[:, 1, 2] * G[:, 2, 0]
     assert abs(triple.mean() - d**-2) < 5 * triple.std() / np.sqrt(len(triple))
 
 

@@ -28,9 +28,8 @@ def test_the_circle_and_the_linear_programme_agree():
     random = np.random.default_rng(0)
     a, b = random.uniform(0, 2 * np.pi, size=(2, 20))
     w_a, w_b = random.uniform(size=(2, 20))
-    flat = [
-        np.concatenate([arc(angles), np.zeros((20, 1))], axis=1) for angles in (a, b)
-    ]  # the same on a great circle of S^2
+    # the same on a great circle of S^2
+    flat = [np.concatenate([arc(angles), np.zeros((20, 1))], axis=1) for angles in (a, b)]
     for p in (1, 2):
         circle = wasserstein(arc(a), arc(b), p=p, w_a=w_a, w_b=w_b)
         assert circle == pytest.approx(wasserstein(*flat, p=p, w_a=w_a, w_b=w_b), rel=1e-5)

@@ -75,9 +75,8 @@ def test_poisson_kernels_stay_poisson_kernels_at_beta_zero():
     run = evolve(SelfAttention(beta=0.0), PoissonKernel(r=0.3), t=3.0, frames=7)
     expected = poisson_order(run.time.values, 0.3)
     np.testing.assert_allclose(run.order_parameter, expected, atol=1e-8)
-    middle = PoissonKernel(r=float(expected[4])).on(grid(2, 256)) / (
-        2 * np.pi
-    )  # later modes beyond the grid have size 1e-8
+    # later modes beyond the grid have size 1e-8
+    middle = PoissonKernel(r=float(expected[4])).on(grid(2, 256)) / (2 * np.pi)
     np.testing.assert_allclose(run.density[4], middle, atol=1e-8)
 
 
@@ -161,7 +160,7 @@ def test_many_tokens_follow_the_measure():
 
 
 def test_noise_below_the_critical_one_ends_in_a_fixed_point_of_the_free_energy():
-    """E11: rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta), the free energy grows to it."""
+    """It is rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta); the free energy grows to it."""
     from scipy.special import iv
 
     beta, kappa = 1.0, 1.5 * critical_noise(1.0)

@@ -48,7 +48,7 @@ def test_four_particles_obey_their_relation(d2):
 
 
 def test_the_near_isotropic_minimiser_has_the_exact_second_mode():
-    """C2.7: coefficient of cos 2 theta, theta from the first axis."""
+    """The coefficient of cos 2 theta, theta from the first axis."""
     found = optimal_density(np.diag([1.0, 1.01]), points=128)
     second = 2 * float((found.density * found.weight * np.cos(2 * found.theta)).sum())
     assert second == pytest.approx(0.02072033, abs=1e-6)
@@ -103,7 +103,7 @@ def test_maximisers_have_the_energies_of_the_theory():
 
 
 def test_one_cluster_overtakes_two_at_log_cosh_one():
-    """C2.5: the best of the two local maxima of D = diag(-1, d2) changes at ln cosh 1."""
+    """The best of the two local maxima of D = diag(-1, d2) changes at ln cosh 1."""
     one = circle(np.pi / 2 + np.array([0.1, 0.2, -0.1, 0.3]))
     two = circle(np.array([0.1, 0.2, np.pi - 0.1, np.pi + 0.2]))
 

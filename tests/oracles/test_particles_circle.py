@@ -62,7 +62,7 @@ def test_circle_form_of_sa_and_usa():
 
 
 def test_bessel_form_of_sa_and_usa():
-    """A10: h_beta = sum_k I_k e^{ik theta}, so forty Fourier modes give the exact velocity without
+    """h_beta = sum_k I_k e^{ik theta}, so forty Fourier modes give the exact velocity without
     any pair sum.
     """
     k = np.arange(1, 41)
@@ -75,8 +75,8 @@ def test_bessel_form_of_sa_and_usa():
 
 
 def test_kuramoto_and_attention_at_beta_zero():
-    """A8, A11: identical oscillators are self-attention at beta = 0, and the energy (K/2) r^2 grows
-    at (1/n) sum speed^2.
+    """Identical oscillators are self-attention at beta = 0 (4.1), and the energy (K/2) r^2 grows at
+    (1/n) sum speed^2.
     """
     sines = -np.sin(GAP) @ W
     np.testing.assert_allclose(turning(SelfAttention(0.0)), sines, rtol=1e-12)
@@ -88,7 +88,7 @@ def test_kuramoto_and_attention_at_beta_zero():
 
 
 def test_order_parameter_of_kuramoto_grows_at_its_rate():
-    """B4: with F = (K/2) r^2, dF/dt = sum_i w_i (dtheta_i/dt)^2."""
+    """With F = (K/2) r^2, dF/dt = sum_i w_i (dtheta_i/dt)^2."""
     law, w = cast(Kuramoto(coupling=2.0), "float64"), jnp.asarray(W)
 
     def F(theta):
@@ -100,7 +100,7 @@ def test_order_parameter_of_kuramoto_grows_at_its_rate():
 
 
 def test_causal_circle_form():
-    """A13 with equal weights: sums over earlier tokens, Z over earlier ones and oneself."""
+    """With equal weights: sums over earlier tokens, Z over earlier ones and oneself."""
     n = len(THETA)
     earlier, h = np.tril(np.ones((n, n)), -1), np.exp(BETA * (np.cos(GAP) - 1))
     expected = -(earlier * h * np.sin(GAP)).sum(1) / (np.tril(np.ones((n, n))) * h).sum(1)
@@ -110,7 +110,7 @@ def test_causal_circle_form():
 
 
 def test_causal_bias_circle_form():
-    """A14, with its own factor beta and weights e^{-(slope/N)(j-k)} normalised over the past."""
+    """ALiBi with its own factor beta and weights e^{-(slope/N)(j-k)} normalised over the past."""
     n, slope = len(THETA), 3.0
     expected = np.zeros(n)
     for j in range(1, n):
@@ -161,7 +161,7 @@ def test_polygon_eigenvalues(n):
 
 
 def test_polygon_eigenvalues_that_have_names():
-    """Two, three and four clusters; three are stable under USA iff beta < -2/3 (E14)."""
+    """Two, three and four clusters; three are stable under USA iff beta < -2/3."""
     for beta in (-1.0, -0.5, 0.4, 3.0):
         np.testing.assert_allclose(
             polygon_modes(Unnormalised(beta), 2)[1], np.exp(-beta), rtol=1e-9
@@ -218,7 +218,7 @@ def test_growth_of_ripples_about_uniform_tokens(member, beta, table):
             np.testing.assert_allclose(rates[k], expected, rtol=1e-6)
 
 
-# The same on S^2 (F5, d = 3, beta = 4).
+# The same on S^2 (d = 3, beta = 4).
 SPHERE_GROWTH = [
     (Unnormalised, [2.56071919, 4.47210077, 4.18406324]),
     (SelfAttention, [0.37533558, 0.65549496, 0.61327606]),
@@ -239,9 +239,8 @@ def test_growth_of_ripples_on_the_two_sphere(member, table):
     w = np.repeat(mass / 2 / 32, 32)
     law = cast(member(4.0), "float64")
     z = x[:, 2]
-    slopes = np.stack(
-        [1 + 0 * z, 3 * z, (15 * z**2 - 3) / 2]
-    )  # of the Legendre polynomials of degree 1, 2, 3
+    # of the Legendre polynomials of degree 1, 2, 3
+    slopes = np.stack([1 + 0 * z, 3 * z, (15 * z**2 - 3) / 2])
     displacements = slopes[..., None] * (np.array([0, 0, 1.0]) - z[:, None] * x)
 
     @jax.jit

@@ -52,9 +52,8 @@ def test_clusters_do_not_depend_on_the_order_of_rows():
     """Chains, whose ends are far apart, are one cluster in every order: a greedy count breaks them
     up in most orders.
     """
-    angles = np.concatenate(
-        [np.arange(9) * 0.04, 2.0 + np.arange(4) * 0.04, [4.0], [0.5]]
-    )  # three chains and a loner: 4
+    # three chains and a loner: 4
+    angles = np.concatenate([np.arange(9) * 0.04, 2.0 + np.arange(4) * 0.04, [4.0], [0.5]])
     x, w = circle(angles), np.full(15, 1 / 15)
     delta = 1 - np.cos(0.045)
     count = jax.jit(lambda y: ClusterCount(delta).measure(y, jnp.asarray(w)))
@@ -140,9 +139,8 @@ def test_balanced_tokens_are_a_strict_saddle_at_beta_zero():
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     x = np.concatenate([x, -x])  # mean zero
     n = 2 * pairs
-    basis = np.stack(
-        [np.linalg.svd(point[None])[2][1:] for point in x]
-    )  # (n, d-1, d): tangent frames
+    # (n, d-1, d): tangent frames
+    basis = np.stack([np.linalg.svd(point[None])[2][1:] for point in x])
 
     def E(u):
         y = jnp.asarray(x) + jnp.einsum("ik,ikd->id", u, jnp.asarray(basis))
@@ -218,8 +216,8 @@ KINETIC = [
 
 
 def test_staircase_of_five_tokens():
-    """E2, experiment A (SA, beta = 4): {1, 2} and {4, 5}, then 3 joins {4, 5}, then a long plateau
-    near 13/25.
+    """Experiment A of arXiv 2410.06833 (SA, beta = 4): {1, 2} and {4, 5}, then 3 joins {4, 5}, then
+    a long plateau near 13/25.
     """
     run = flock.simulate(
         SelfAttention(4.0),
@@ -260,7 +258,7 @@ def test_staircase_of_five_tokens():
 
 
 def test_causal_tokens_all_end_at_the_first():
-    """E3: x_1 never moves, and at T = 1000 every token is within 1e-3 of it (beta = 1, d = 3, n =
+    """x_1 never moves, and at T = 1000 every token is within 1e-3 of it (beta = 1, d = 3, n =
     16).
     """
     run = flock.simulate(
@@ -286,7 +284,7 @@ def test_causal_tokens_do_not_see_the_future():
 
 
 def test_hardmax_followers_approach_their_leaders():
-    """E9: leaders are their own favourites and stay.
+    """Leaders are their own favourites and stay.
 
     A follower of v is at v + (1 + a)^{-t} (z - v) after t layers.
     """
@@ -304,7 +302,7 @@ def test_hardmax_followers_approach_their_leaders():
 
 
 def test_hardmax_ties_are_averaged():
-    """A17 and Example 9.3: the token at the origin likes all equally and goes to their mean."""
+    """Example 9.3: the token at the origin likes all equally and goes to their mean."""
     z = np.array([[1.0, 1.0], [-1.0, 1.0], [1e-12, 0.0]])
     force = np.asarray(Hardmax().force(jnp.zeros(()), jnp.asarray(z), jnp.full(3, 1 / 3)))
     np.testing.assert_allclose(force[2], [0, 2 / 3], atol=1e-9)
@@ -312,7 +310,7 @@ def test_hardmax_ties_are_averaged():
 
 
 def test_frank_wolfe_steps_go_straight_to_the_vertices():
-    """E12: B > 0 and vertices of equal B-norm stay.
+    """B > 0 and vertices of equal B-norm stay.
 
     X_i = v + prod (1 - gamma) (x_i(0) - v) with v = argmax <B x, v_j>.
     """
@@ -336,7 +334,7 @@ def depth(points, hull):
 
 
 def test_rescaled_tokens_shrink_to_the_vertices_of_a_polytope():
-    """E1, V = I: hulls are nested, and at T = 5 every token is near a vertex of the hull or the
+    """V = I: hulls are nested, and at T = 5 every token is near a vertex of the hull or the
     origin.
     """
     run = flock.simulate(
@@ -352,7 +350,7 @@ def test_rescaled_tokens_shrink_to_the_vertices_of_a_polytope():
 
 
 def test_rescaled_frame_is_the_flat_law_seen_from_e_to_the_tv():
-    """A15: x = e^{tV} z."""
+    """(9.2): x = e^{tV} z."""
     V = np.array([[0.5, 0.8], [-0.3, 0.2]])
     start, solver = Box(n=6, d=2, side=1.0), RK4(h=0.01)
     flat = flock.simulate(PureAttention(0.8, V=V), start, t=1.0, frames=2, solver=solver)
@@ -385,8 +383,8 @@ def test_negative_values_bring_tokens_to_the_origin():
 
 
 def test_given_matrices_act_as_written():
-    """A3 against NumPy: A_ij ~ w_j e^{beta <Q x_i, K x_j>}, values V x_j, with Q and K of another
-    height than d.
+    """(2.3) against NumPy: A_ij ~ w_j e^{beta <Q x_i, K x_j>}, values V x_j, with Q and K of
+    another height than d.
     """
     random = np.random.default_rng(8)
     x, Q, K, V = (

@@ -38,7 +38,7 @@ def kernel(x, beta):
     return np.exp(beta * x @ x.T)
 
 
-# Each law with the positive factors that the theory (B3) puts before |dx_i/dt|^2, written out here
+# Each law with the positive factors that the theory puts before |dx_i/dt|^2, written out here
 # on their own.
 LAWS = {
     "SA": (SelfAttention(BETA), lambda x, w: w * (kernel(x, BETA) @ w)),
@@ -121,7 +121,7 @@ def test_unequal_weights_are_not_a_detail():
 
 
 def factor(convention, beta, n):
-    """The factor before sum_ij w_i w_j e^{beta <x_i, x_j>} in the table B1."""
+    """The factor before sum_ij w_i w_j e^{beta <x_i, x_j>} of each convention."""
     return {
         "PAPER": 1 / (2 * beta),
         "SUM": n**2 / (2 * beta),
@@ -161,9 +161,8 @@ def test_energy_of_the_laws():
         )
     np.testing.assert_allclose(Burger(M).energy(x, w), W @ np.exp(X @ M @ X.T) @ W, rtol=1e-13)
     flat = SelfAttention(0.0).energy(x, w)
-    np.testing.assert_allclose(
-        flat, 0.5 * ((W @ X) ** 2).sum(), rtol=1e-13
-    )  # (K/2) r^2 at K = 1, B4
+    # (K/2) r^2 at K = 1
+    np.testing.assert_allclose(flat, 0.5 * ((W @ X) ** 2).sum(), rtol=1e-13)
 
 
 def test_log_energy_survives_any_beta():
@@ -194,7 +193,7 @@ def test_gradient_of_every_energy(convention):
 
 @pytest.mark.parametrize("name", LAWS)
 def test_velocity_is_gradient_over_metric(name):
-    """B2, token by token: stronger than the dissipation identity, which only sees one direction."""
+    """Token by token: stronger than the dissipation identity, which only sees one direction."""
     law, factors = LAWS[name]
     v, _, gradient = energy_rate(cast(law, "float64"), jnp.asarray(X), jnp.asarray(W))
     np.testing.assert_allclose(
@@ -216,9 +215,8 @@ def test_hessian_on_the_circle(beta):
     np.fill_diagonal(expected, 0)
     np.fill_diagonal(expected, -expected.sum(1))
     np.testing.assert_allclose(hessian, expected, rtol=1e-10, atol=1e-11)
-    wrong = np.cos(gap) * np.exp(
-        beta * np.cos(gap)
-    )  # the derivative of sin alone, as if e^{beta cos} were constant
+    # the derivative of sin alone, as if e^{beta cos} were constant
+    wrong = np.cos(gap) * np.exp(beta * np.cos(gap))
     assert np.abs(np.outer(W, W) * (wrong - g)).max() > 1e-3
 
 
@@ -232,7 +230,7 @@ def circle_hessian(theta, w, beta):
 
 
 def test_hessian_of_the_burger_energy_on_the_circle():
-    """Block rotations of p delta_{e1} + (1-p) delta_{-e1}: the 2 x 2 Hessian of C2.3."""
+    """Block rotations of p delta_{e1} + (1-p) delta_{-e1}: a 2 x 2 Hessian."""
     l1, l2, p = 1.4, 0.6, 0.3
     law = Burger(np.diag([l1, l2]))
 
@@ -301,7 +299,7 @@ def test_energy_of_uniform_tokens(d, beta, printed):
 
 
 def polytope_energies(beta):
-    """F11, in the 1/(2 beta n^2) convention."""
+    """In the 1/(2 beta n^2) convention."""
     e, r = np.exp, np.sqrt(5)
     return {
         4: (4 * e(beta) + 12 * e(-beta / 3)) / (2 * beta * 16),

@@ -84,7 +84,7 @@ def test_layers_from_any_equiangular_start(rho, h):
     ],
 )
 def test_orthogonal_tokens_follow_the_scalar_equation(law, table):
-    """Thm 6.8 and F3, n = 32: all 496 cosines are one number, the solution of (6.9) or (6.10)."""
+    """Theorem 6.8, n = 32: all 496 cosines are one number, the solution of (6.9) or (6.10)."""
     run = flock.simulate(law, Orthogonal(n=32, d=32), times=list(table), solver=TIGHT)
     for frame, (t, printed) in enumerate(table.items(), start=1):
         found = off_diagonal(run.x.values[frame])
@@ -127,7 +127,7 @@ def test_simplex_is_stationary():
     np.testing.assert_allclose(run.x[-1], run.x[0], atol=1e-13)
 
 
-# E4: n = 256, beta = 5, r_0 = 1 at t = 1, 5, 10, 20.
+# arXiv 2510.22026: n = 256, beta = 5, r_0 = 1 at t = 1, 5, 10, 20.
 NORMALISATION = [
     pytest.param(
         PostNorm(5.0), [0.0100193231, 0.9117764300, 0.9999955999, 1.0], 1.0, marks=pytest.mark.slow
@@ -164,11 +164,10 @@ SCHEMES = [
 
 @pytest.mark.parametrize(("law", "scheme", "r0"), SCHEMES)
 def test_every_normalisation_scheme_follows_its_equation(law, scheme, r0):
-    """E4 from an equiangular start; cosine and radius together."""
+    """From an equiangular start; cosine and radius together."""
     start = Scaled(Equiangular(n=8, d=8, rho=0.1), radius=r0)
-    solver = (
-        RK4(h=0.01) if scheme != "mix" else Adaptive(rtol=1e-10)
-    )  # a fixed step loses its order at the switch
+    # a fixed step loses its order at the switch
+    solver = RK4(h=0.01) if scheme != "mix" else Adaptive(rtol=1e-10)
     run = flock.simulate(law, start, t=6.0, frames=7, solver=solver, observe=[Radius()])
     expected = normalised_flow(
         run.time.values, 8, 2.0, scheme, r0=r0, rho0=0.1, alpha=0.4, switch=1.0
@@ -190,7 +189,7 @@ def cosine_speed(law, x):
 
 
 def test_initial_speeds_of_the_schemes():
-    """E4 at rho = 0, n = 40, beta = 3."""
+    """At rho = 0, n = 40, beta = 3."""
     n, beta, r0, alpha = 40, 3.0, 2.5, 0.2
     soft, hard = 2 / (np.exp(beta) + n - 1), 2 / np.sqrt(np.exp(2 * beta) + n - 1)
     expected = {
@@ -211,7 +210,7 @@ def test_initial_speeds_of_the_schemes():
 
 @pytest.mark.parametrize(("law", "exponent"), [(PreNorm(5.0), -2.0337), (PeriNorm(5.0), -2.0042)])
 def test_terminal_exponent_of_pre_and_peri_norm(law, exponent):
-    """E4: 1 - rho ~ t^-2 under Pre-LN and Peri-LN, local exponents at t = 400 for n = 256
+    """1 - rho ~ t^-2 under Pre-LN and Peri-LN, local exponents at t = 400 for n = 256
     (equiangular, so any n serves).
     """
     scheme = "pre" if isinstance(law, PreNorm) else "peri"
@@ -230,7 +229,7 @@ def test_terminal_exponent_of_pre_and_peri_norm(law, exponent):
     ("n", "printed"), [(100, 0.6379501414), pytest.param(400, None, marks=pytest.mark.slow)]
 )
 def test_one_attention_layer_at_critical_scaling(n, printed):
-    """E8: at beta = gamma log n the outputs of equiangular tokens have one cosine, known exactly
+    """At beta = gamma log n the outputs of equiangular tokens have one cosine, known exactly
     for every n.
     """
     rho = 0.3

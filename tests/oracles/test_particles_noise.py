@@ -114,7 +114,7 @@ def test_wind_and_noise_settle_in_the_von_mises_fisher_law():
 
 
 def test_wind_alone_turns_tokens_at_a_known_rate():
-    """E13: under dx/dt = P_x w, <x, w/|w|> = tanh(|w| t + artanh <x_0, w/|w|>)."""
+    """Under dx/dt = P_x w, <x, w/|w|> = tanh(|w| t + artanh <x_0, w/|w|>)."""
     x = np.array([[0.6, 0.8], [np.sqrt(0.19), -0.9], [1.0, 0.0]])
     run = flock.simulate(Wind(1.5), x, t=2.0, frames=5, solver=RK4(h=0.01))
     expected = np.tanh(1.5 * run.time.values[:, None] + np.arctanh(x[:, 1]))

@@ -30,7 +30,7 @@ def meeting(law, start, delta, t):
     return float(run.time[-1])
 
 
-# F2: (beta, time from pi/3, pi/2, 2 pi/3, 3.0 to cosine 0.999) for two equal clusters under SA.
+# (beta, time from pi/3, pi/2, 2 pi/3, 3.0 to cosine 0.999) for two equal clusters under SA.
 MEETINGS = [
     (1.0, [3.41569266, 4.27106768, 5.52605223, 13.40225459]),
     (2.0, [3.63446762, 5.16326482, 9.00983733, 55.20047870]),
@@ -100,7 +100,7 @@ def test_speed_of_a_weighted_pair_and_of_copies():
 
 @pytest.mark.parametrize("m", [0.5, 0.25])
 def test_pairing_clock(m):
-    """E7: in the clock ds = e^{-beta (1 - cos phi)} dt, dphi/ds tends to -(m'/m + m/m') sin(phi) at
+    """In the clock ds = e^{-beta (1 - cos phi)} dt, dphi/ds tends to -(m'/m + m/m') sin(phi) at
     large beta.
     """
     beta = 20.0
@@ -173,7 +173,7 @@ def terminal_slope(law, solver, t):
 
 
 def test_terminal_rates_of_the_flow():
-    """F7: 2 under SA and 2 e^beta under USA, for any n and d."""
+    """2 under SA and 2 e^beta under USA, for any n and d."""
     np.testing.assert_allclose(terminal_slope(SelfAttention(1.0), RK4(h=0.05), 20.0), 2, rtol=0.01)
     np.testing.assert_allclose(
         terminal_slope(Unnormalised(1.0), RK4(h=0.02), 8.0), 2 * np.e, rtol=0.01

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -31,6 +34,44 @@ def test_a_hostile_argument_gives_a_number_or_one_clear_line(form, argument):
         elif not explains_nan(function):
             assert not any(np.isnan(part).any() for part in numbers_in(answer)), value
     assert time.monotonic() - began < 60
+
+
+def default_of(form, argument):
+    return inspect.signature(getattr(theory, form)).parameters[argument].default
+
+
+def beside(value):
+    """A value near a default: the next whole number, or a tenth more."""
+    return value + 1 if isinstance(value, int) else 1.1 * value if value else 0.1
+
+
+SINGLE = [
+    (form, argument)
+    for form, argument in FORMS
+    if type(default_of(form, argument)) in (int, float) and np.isfinite(default_of(form, argument))
+]
+
+
+@pytest.mark.parametrize(("form", "argument"), SINGLE, ids=[f"{f}-{a}" for f, a in SINGLE])
+def test_an_array_is_answered_element_by_element(form, argument):
+    """Or refused in words, where an argument is one number for all."""
+    function = getattr(theory, form)
+    first = default_of(form, argument)
+    try:
+        each = [list(numbers_in(function(**{argument: v}))) for v in (first, beside(first))]
+        together = list(numbers_in(function(**{argument: np.array([first, beside(first)])})))
+    except UserError:
+        return
+    for whole, *parts in zip(together, *each):
+        assert np.allclose(whole, np.stack(parts), rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("entry", entries("theory"), ids=lambda entry: entry.slug)
+def test_every_form_names_its_source_shows_a_value_and_repeats_itself(entry):
+    assert re.search(r"arXiv \d{4}\.\d{4,5}|Source:", entry.doc)
+    assert ">>>" in entry.doc
+    answers = [list(numbers_in(getattr(theory, entry.name)())) for _ in range(2)]
+    assert answers[0] and all(map(partial(np.array_equal, equal_nan=True), *answers))
 
 
 def test_the_docstring_of_every_form_that_gives_nan_says_when():

@@ -104,9 +104,8 @@ def test_a_report_has_its_page_its_claims_its_numbers_and_its_figures(tmp_path, 
     page = (tmp_path / "index.html").read_text()
     assert "One and one are two" in page and "How &lt;it&gt; was done." in page and "n = 2" in page
     assert 'src="data:image/png;base64,' in page
-    words = re.sub(
-        r"base64,[^\"']+|https://arxiv\.org", "", page.split("</style>")[1]
-    )  # letters of a picture are no address
+    # letters of a picture are no address
+    words = re.sub(r"base64,[^\"']+|https://arxiv\.org", "", page.split("</style>")[1])
     assert "http" not in words
     (claim,) = json.loads((tmp_path / "claims.json").read_text())
     assert (

@@ -13,9 +13,8 @@ from tokenflock.meanfield import Mixture, Ripple, VonMises, evolve, grid, optima
 from tokenflock.plots._spread import spread
 from tokenflock.plots.surfaces import _values as on_ball
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:os.fork:RuntimeWarning"
-)  # of the reader, imageio_ffmpeg.read_frames
+# of the reader, imageio_ffmpeg.read_frames
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 
 
 @pytest.fixture(scope="module")

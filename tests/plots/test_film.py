@@ -1,6 +1,7 @@
 """Films: what is read back from the file."""
 
 import os
+from typing import get_args, get_type_hints
 
 import imageio_ffmpeg
 import numpy as np
@@ -10,10 +11,11 @@ from PIL import Image
 import tokenflock as flock
 from tokenflock import plots
 from tokenflock.plots import films
+from tokenflock.plots._shot import Shot, ShotOptions, ViewName
+from tokenflock.plots._stage import VIEWS
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:os.fork:RuntimeWarning"
-)  # of the reader, imageio_ffmpeg.read_frames
+# of the reader, imageio_ffmpeg.read_frames
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 
 
 def read(path):
@@ -96,9 +98,8 @@ def test_a_gif_lasts_as_long_as_asked_and_loops(circle_run, tmp_path):
 
 def test_log_time_is_chosen_by_the_spacing_of_frames_and_can_be_set(circle_run, tmp_path):
     late = circle_run.isel(time=slice(1, None)).assign_coords(time=np.geomspace(0.01, 1000, 40))
-    stretched = late.combine_first(
-        circle_run.isel(time=[0])
-    )  # with a frame at time zero, which has no place on the axis
+    # with a frame at time zero, which has no place on the axis
+    stretched = late.combine_first(circle_run.isel(time=[0]))
     stretched.attrs = circle_run.attrs
 
     def first(result, name, **options):
@@ -165,3 +166,13 @@ def test_mistakes_are_told_in_one_line(circle_run, tmp_path, options, words):
     with pytest.raises(flock.UserError, match=words):
         plots.film(circle_run, tmp_path / options.pop("path"), **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_keywords_of_a_film_are_the_fields_of_a_shot():
+    assert get_type_hints(ShotOptions) == get_type_hints(Shot)
+    assert {*VIEWS, "auto"} == set(get_args(ViewName))
+
+
+def test_a_keyword_that_a_film_does_not_have_is_named(circle_run, tmp_path):
+    with pytest.raises(flock.UserError, match="film has no option 'vieuw'; did you mean view"):
+        plots.film(circle_run, tmp_path / "run.mp4", **{"vieuw": "circle"})

@@ -97,9 +97,8 @@ def test_without_biases_the_idealised_attention_is_exact_in_one_pass():
                 or "ffn_output.weight" in name
                 or "mapping_in.weight" in name
             ):
-                parameter.sub_(
-                    parameter.mean(dim=0)
-                )  # outputs have mean zero, so that layer norm is the sphere of radius sqrt(d)
+                # outputs have mean zero, so that layer norm is the sphere of radius sqrt(d)
+                parameter.sub_(parameter.mean(dim=0))
     found = follow(model, ids(8), depth=3)
     assert float(found.alignment.sel(system="normalisation").min()) > 1 - 1e-5
     assert (

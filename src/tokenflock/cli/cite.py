@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command, whatever follows it."""
     return cite
 
 

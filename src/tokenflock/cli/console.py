@@ -101,9 +101,8 @@ def keep_compiled() -> None:
     The folder is $TOKENFLOCK_CACHE or a folder in the user's cache; set TOKENFLOCK_CACHE=off to
     keep nothing.
     """
-    os.environ.setdefault(
-        "EQX_ON_ERROR", "nan"
-    )  # equinox's error callbacks would keep solves out of the cache
+    # equinox's error callbacks would keep solves out of the cache
+    os.environ.setdefault("EQX_ON_ERROR", "nan")
     place = _cache_folder()
     if place is None:
         return

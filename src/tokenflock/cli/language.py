@@ -33,15 +33,15 @@ def exact(app: App, tokens: Sequence[str]) -> list[str]:
         if int in (argument.hint, *get_args(argument.hint))
         for name in argument.names
     }
-    found: list[str] = []
+    written: list[str] = []
     for token in tokens:
         name, given, value = token.partition("=")
         if given and name in counts:
             token = f"{name}={whole(value, name)}"
-        elif found and found[-1] in counts:
-            token = str(whole(token, found[-1]))
-        found.append(token)
-    return found
+        elif written and written[-1] in counts:
+            token = str(whole(token, written[-1]))
+        written.append(token)
+    return written
 
 
 def spoken(message: str, app: App | None, tokens: Sequence[str]) -> str:

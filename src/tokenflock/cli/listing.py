@@ -13,6 +13,7 @@ from tokenflock.errors import UserError
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command, whatever follows it."""
     return listing
 
 
@@ -35,8 +36,8 @@ def listing(
     if kind and name:
         _full(find(kind, name))
         return
-    for one in [kind] if kind else KINDS:
-        _table(one)
+    for shown in [kind] if kind else KINDS:
+        _table(shown)
     if not kind:
         console.print("one member in full: tokenflock list dynamics self-attention")
 

@@ -7,11 +7,9 @@ its file without importing it.
 
 from __future__ import annotations
 
-import enum
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -87,18 +85,24 @@ def command(
         if name is not None:
             chosen[role] = member(role, kind, name, tokens)
     fixed = inspect.signature(run, eval_str=True).parameters
-    own = [one for name, one in fixed.items() if name not in ("chosen", "values")]
-    taken = {f"--{one.name.replace('_', '-')}" for one in own}
-    extra = [one for part in chosen.values() for one in parameters(part, taken, skip)]
+    own = [option for name, option in fixed.items() if name not in ("chosen", "values")]
+    taken = {f"--{name.replace('_', '-')}" for option in own for name in _names(option)}
+    extra = [option for part in chosen.values() for option in parameters(part, taken, skip)]
 
     def call(**values: Any) -> None:
         mine = {name: values.pop(name) for name in list(values) if "__" not in name}
         run(chosen=chosen, values=values, **mine)
 
     call.__signature__ = inspect.Signature([*own, *extra])
-    call.__annotations__ = {one.name: one.annotation for one in [*own, *extra]}
+    call.__annotations__ = {option.name: option.annotation for option in [*own, *extra]}
     call.__doc__ = run.__doc__
     return call
+
+
+def _names(option: inspect.Parameter) -> list[str]:
+    """What a parameter is called on the command line: itself, or the fields of its object."""
+    kind = option.annotation
+    return [part.name for part in fields(kind)] if is_dataclass(kind) else [option.name]
 
 
 def parameters(
@@ -109,7 +113,7 @@ def parameters(
     A name that is taken already gets the role as a prefix.
     """
     group = Group(f"{chosen.role.capitalize()}: {chosen.entry.slug}", help=chosen.entry.summary)
-    found = []
+    own = []
     for option in chosen.entry.options:
         if option.name in skip or (
             option.name in chosen.inner and option.annotation == "NeuralODE"
@@ -119,10 +123,9 @@ def parameters(
         if taken & set(names):
             names = [f"--{chosen.role}-{option.name.replace('_', '-')}"]
         taken.update(names)
-        found.append(_parameter(chosen, option, names, group))
-    return found + [
-        one for inside in chosen.inner.values() for one in parameters(inside, taken, skip)
-    ]
+        own.append(_parameter(chosen, option, names, group))
+    inner = [parameters(inside, taken, skip) for inside in chosen.inner.values()]
+    return own + [option for options in inner for option in options]
 
 
 def _parameter(chosen: Member, option: Option, names: list[str], group: Group) -> inspect.Parameter:
@@ -160,7 +163,7 @@ def build(chosen: Member, values: dict[str, Any]) -> Any:
         if option.name in chosen.inner:
             given[option.name] = build(chosen.inner[option.name], values)
         elif value is not None:
-            given[option.name] = _value(option, value, cls)
+            given[option.name] = _value(option, value)
         elif option.default is None:
             raise UserError(
                 f"{chosen.role} {chosen.entry.slug} needs --{option.name} ({option.doc})"
@@ -176,15 +179,13 @@ def convert(entry: Entry, texts: dict[str, str]) -> Any:
             raise UserError(
                 f"{entry.slug} has no option {name!r}; it has {', '.join(options) or 'none'}"
             )
-    return cls(**{name: _value(options[name], text, cls) for name, text in texts.items()})
+    return cls(**{name: _value(options[name], text) for name, text in texts.items()})
 
 
-def _value(option: Option, value: Any, cls: type) -> Any:
+def _value(option: Option, value: Any) -> Any:
+    """What was typed as a number, an array or a truth; a text stays, and its member judges it."""
     if "Array" in option.annotation:
         return array(value, f"--{option.name}")
-    kind = getattr(sys.modules[cls.__module__], option.annotation, None)
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return _enum(kind, value, option.name)
     if option.annotation == "bool" and isinstance(value, str):
         return _bool(value, option.name)
     if isinstance(value, str) and option.annotation.startswith("int"):
@@ -202,16 +203,6 @@ def _bool(text: str, name: str) -> bool:
     if text.lower() not in meanings:
         raise UserError(f"{name} must be true or false, got {text!r}")
     return meanings[text.lower()]
-
-
-def _enum(kind: type[enum.Enum], value: str, name: str) -> enum.Enum:
-    for choice in kind:
-        if value.lower() in (choice.name.lower(), str(choice.value).lower()):
-            return choice
-    raise UserError(
-        f"--{name} must be one of {', '.join(choice.name.lower() for choice in kind)}, got"
-        f" {value!r}"
-    )
 
 
 def _key(chosen: Member, option: Option) -> str:

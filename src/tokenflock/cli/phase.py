@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from tokenflock.cli import members, stopping
 from tokenflock.cli.console import keep_compiled, rate, saved, say
-from tokenflock.cli.simulate import kept, observables
+from tokenflock.cli.options import EnsembleOptions, WhenOptions
+from tokenflock.cli.simulate import observables
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, replaceable
@@ -24,6 +25,7 @@ ROLES = {
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command with the options of the members that the tokens name."""
     return members.command(_run, ROLES, tokens, skip=("beta",))
 
 
@@ -41,25 +43,11 @@ def _run(
     beta: Annotated[
         str, Parameter(help="inverse temperatures, e.g. 0.1:9:45 (45 values) or 1,2,4")
     ] = "0.1:9:45",
-    t: Annotated[
-        float | None, Parameter(help="final time [default: 30, or the last of --times]")
-    ] = None,
-    times: Annotated[
-        str | None, Parameter(help="times to observe, e.g. 0,1,10 or 0:30:301")
-    ] = None,
-    frames: Annotated[int, Parameter(help="how many times to observe")] = 201,
-    repeats: Annotated[int, Parameter(help="systems for each beta")] = 256,
+    when: WhenOptions = WhenOptions(),
+    many: EnsembleOptions = EnsembleOptions(),
     observe: Annotated[
         str, Parameter(help="e.g. pair-density:delta=1e-2,cluster-count,order-parameter")
     ] = "pair-density",
-    quantiles: Annotated[
-        str | None, Parameter(help="quantiles over systems, e.g. 0.1,0.5,0.9")
-    ] = None,
-    engine: Annotated[
-        Literal["auto", "batch", "resident", "lanes"], Parameter(help="how to run it")
-    ] = "auto",
-    seed: Annotated[int, Parameter(help="seed of all systems")] = 0,
-    dtype: Annotated[str, Parameter(help="float32 or float64")] = "float32",
     out: Annotated[Path, Parameter(help="the file to write")] = Path("phase.nc"),
     plot: Annotated[Path | None, Parameter(help="a .png, .pdf or .svg file to draw it to")] = None,
 ) -> None:
@@ -76,48 +64,12 @@ def _run(
     clusters.nc`
     """
     replaced = replaceable(out, NETCDF), plot is not None and replaceable(plot)
-    if plot is not None and plot.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise UserError(
-            f"--plot writes .png, .pdf or .svg, got {plot.name!r}; write e.g. --plot"
-            f" {plot.with_suffix('.png')}"
-        )
-    grid = numbers(beta, "--beta")
-    keep = kept(times, t)
-    shares = [] if quantiles is None else numbers(quantiles, "--quantiles").tolist()
+    _drawable(plot)
+    asked = {"beta": numbers(beta, "--beta"), **when.asked(), **many.asked()}
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
-    import tokenflock as flock
-    from tokenflock.verbs.store import Store
-
-    wanted = observables(observe, built["dynamics"])
-    store = Store(out.with_name(out.name + ".part"))
-    stopping.goes_on(f"what is done is in {store.path}, and the same command goes on from there")
-    with store:
-        with rate("running") as report:
-            result = flock.phase_diagram(
-                built["dynamics"],
-                built["start"],
-                beta=grid,
-                solver=built["solver"],
-                observe=wanted,
-                repeats=repeats,
-                t=float(keep[-1]) if keep is not None else 30.0 if t is None else t,
-                times=keep,
-                frames=frames,
-                quantiles=shares,
-                engine=engine,
-                seed=seed,
-                dtype=dtype,
-                store=store,
-                progress=report,
-            )
-        try:
-            flock.save(result, out)
-        except OSError:  # with more room the same command has it at once
-            with suppress(OSError):
-                store.write()
-            raise
-        store.remove()
+    asked |= {"solver": built["solver"], "observe": observables(observe, built["dynamics"])}
+    result = _kept(built["dynamics"], built["start"], out, asked)
     _tell(result)
     saved(out, replaced[0])
     if plot is not None:
@@ -127,15 +79,43 @@ def _run(
         saved(plot, replaced[1])
 
 
+def _drawable(plot: Path | None) -> None:
+    if plot is not None and plot.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise UserError(
+            f"--plot writes .png, .pdf or .svg, got {plot.name!r}; write e.g. --plot"
+            f" {plot.with_suffix('.png')}"
+        )
+
+
+def _kept(dynamics: Any, start: Any, out: Path, asked: dict[str, Any]) -> Any:
+    """The phase diagram, saved; what is done is kept beside it while it runs."""
+    import tokenflock as flock
+    from tokenflock.verbs.store import Store
+
+    store = Store(out.with_name(out.name + ".part"))
+    stopping.goes_on(f"what is done is in {store.path}, and the same command goes on from there")
+    with store:
+        with rate("running") as report:
+            result = flock.phase_diagram(dynamics, start, **asked, store=store, progress=report)
+        try:
+            flock.save(result, out)
+        except OSError:  # with more room the same command has it at once
+            with suppress(OSError):
+                store.write()
+            raise
+        store.remove()
+    return result
+
+
 def _tell(result) -> None:
     """How it ran, and the means at the last time for a few betas."""
     title = result.attrs["title"].removeprefix("tokenflock: ")
     say(f", {result.attrs['convention']}", title=title)
     say(f"  engine    {result.attrs['engine']} ({result.attrs['seconds']:.3g} s)")
     last = result.isel(time=-1)
-    for name in [
-        one for one in result.data_vars if f"{one}_error" in result and last[one].ndim == 1
-    ]:
+    for name in result.data_vars:
+        if f"{name}_error" not in result or last[name].ndim != 1:
+            continue
         say(f"  {name} at t = {float(last.time):g}")
         every = max(1, result.sizes["beta"] // 8)
         for value, mean, error in list(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import Parameter
 
@@ -18,24 +20,55 @@ Statistics = Literal["histogram", "histogram-over-time", "timeline"]
 Ensemble = Literal["phase-diagram", "curves"]
 Training = Literal["training"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
+# what can be drawn of each, by the names of the plots; the first is the default
 KINDS = {
     "a run": get_args(Tokens) + get_args(Statistics),
     "an ensemble": get_args(Ensemble),
     "a measure": get_args(Measure),
     "a training": get_args(Training),
-}  # the first is the default
-AT = (
-    "circle",
-    "sphere",
-    "plane",
-    "histogram",
-    "attention",
-    "radial",
-    "density-surface",
-)  # what is drawn at one time
+}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PlotOptions:
+    """What is drawn of a result."""
+
+    at: Annotated[
+        str | None,
+        Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]"),
+    ] = None
+    tail: Annotated[
+        int, Parameter(help="earlier frames drawn behind each token (circle, sphere, plane)")
+    ] = 0
+    landscape: Annotated[
+        bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())
+    ] = False
+    observable: Annotated[
+        str | None, Parameter(help="which variable of an ensemble to draw [default: the first]")
+    ] = None
+    log_time: Annotated[bool, Parameter(help="logarithmic time", negative=())] = False
+
+    def check(self) -> None:
+        """Refuse a tail into the future."""
+        if self.tail < 0:
+            raise UserError(f"--tail must be 0 or more, got {self.tail}")
+
+    def asked(self, several: bool) -> dict[str, Any]:
+        """The same for a plot, which may take several times; None where nothing is asked for."""
+        times = None if self.at is None else numbers(self.at, "--at").tolist()
+        name = self.observable
+        return {
+            "at": times if several or times is None else times[0],
+            "tail": self.tail,
+            "landscape": self.landscape,
+            "observable": None if name is None else name.replace("-", "_"),
+            "log_time": self.log_time or None,
+        }
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command, whatever follows it."""
     return plot
 
 
@@ -53,20 +86,7 @@ def plot(
             )
         ),
     ] = "auto",
-    at: Annotated[
-        str | None,
-        Parameter(help="time, or times for a histogram, e.g. 0,5,30 [default: the last]"),
-    ] = None,
-    tail: Annotated[
-        int, Parameter(help="earlier frames drawn behind each token (circle, sphere, plane)")
-    ] = 0,
-    landscape: Annotated[
-        bool, Parameter(help="draw the potential of the tokens (circle, sphere)", negative=())
-    ] = False,
-    observable: Annotated[
-        str | None, Parameter(help="which variable of an ensemble to draw [default: the first]")
-    ] = None,
-    log_time: Annotated[bool, Parameter(help="logarithmic time", negative=())] = False,
+    picture: PlotOptions = PlotOptions(),
     prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
     theme: Annotated[
         Literal["light", "dark"], Parameter(help="light for print, dark for a screen")
@@ -85,8 +105,7 @@ def plot(
 
     Example: `tokenflock plot gpt/watch.nc --out training.png`
     """
-    if tail < 0:
-        raise UserError(f"--tail must be 0 or more, got {tail}")
+    picture.check()
     out = out or run.with_suffix(".png")
     replaced = replaceable(out)
     from tokenflock.cli.opening import opened
@@ -97,7 +116,7 @@ def plot(
     from tokenflock import plots
 
     with plots.style(theme):
-        figure = _draw(plots, result, chosen, at, tail, landscape, log_time, observable)
+        figure = _draw(plots, result, chosen, picture)
     plots.save_figure(figure, out)
     saved(out, replaced)
 
@@ -139,37 +158,27 @@ def _kind(kind: str, held: str) -> str:
     return kind
 
 
-def _draw(
-    plots,
-    result,
-    kind: str,
-    at: str | None,
-    tail: int,
-    landscape: bool,
-    log_time: bool,
-    observable: str | None,
-):
-    times = None if at is None else numbers(at, "--at")
-    if times is not None and kind not in AT:
-        raise UserError(f"--at is for {', '.join(AT)}, not for {kind}")
-    if observable is not None and kind not in KINDS["an ensemble"]:
+def _draw(plots, result, kind: str, picture: PlotOptions):
+    """The plot of this kind, with those of the options that it takes."""
+    if picture.observable is not None and kind not in KINDS["an ensemble"]:
         raise UserError(
             f"--observable is for {', '.join(KINDS['an ensemble'])} of an ensemble, not for {kind};"
             f" leave it out (the file holds {', '.join(map(str, result.data_vars))})"
         )
-    moment = None if times is None else float(times[0])
-    make = getattr(plots, kind.replace("-", "_"))
-    if kind in ("circle", "sphere"):
-        return make(result, at=moment, tail=tail, landscape=landscape)
-    if kind == "training":
-        return make(result)
-    if kind == "plane":
-        return make(result, at=moment, tail=tail)
-    if kind in ("attention", "radial", "density-surface"):
-        return make(result, at=moment)
-    if kind == "histogram":
-        return make(result, at=None if times is None else list(times))
-    if kind in KINDS["an ensemble"]:
-        name = None if observable is None else observable.replace("-", "_")
-        return make(result, observable=name, log_time=log_time or None)
-    return make(result, log_time=log_time)
+    taken = _options(plots, kind)
+    if picture.at is not None and "at" not in taken:
+        kinds = [name for names in KINDS.values() for name in names]
+        timed = [name for name in kinds if "at" in _options(plots, name)]
+        raise UserError(f"--at is for {', '.join(timed)}, not for {kind}")
+    asked = picture.asked(several=kind == "histogram")
+    given = {name: value for name, value in asked.items() if value is not None and name in taken}
+    return _function(plots, kind)(result, **given)
+
+
+def _function(plots, kind: str) -> Callable:
+    return getattr(plots, kind.replace("-", "_"))
+
+
+def _options(plots, kind: str) -> Mapping[str, inspect.Parameter]:
+    """The options of the plot of a kind."""
+    return inspect.signature(_function(plots, kind)).parameters

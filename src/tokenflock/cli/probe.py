@@ -175,9 +175,7 @@ def probe(
     texts.check()
     report = report or (None if out else Path("probe.html"))
     places = [None if out is None else _place(out, k) for k in range(len(names))]
-    there = {place: replaceable(place, NETCDF) for place in places if place is not None}
-    if report is not None:
-        there[report] = replaceable(report, ".html")
+    there = _there(places, report)
     keep_compiled()
     from tokenflock import probing
 
@@ -195,12 +193,17 @@ def probe(
         control = probing.load(names[0], replace(variant, untrained=True, seed=texts.seed))
         record = replace(record, states=False)
         results.append(_probed(control, names[0], chosen[0], record, selection, how.batch, None))
-    for result in results:
-        _tell(result)
+    _tell(results)
     if report is not None:
         beside = _beside(names[0], chosen[0], how.depth, texts.length) if how.follow else ()
         _write(results, report, beside)
         saved(report, there[report])
+
+
+def _there(places: list[Path | None], report: Path | None) -> dict[Path, bool]:
+    """Which of the files to write are there already; a foreign one is refused."""
+    there = {place: replaceable(place, NETCDF) for place in places if place is not None}
+    return there if report is None else there | {report: replaceable(report, ".html")}
 
 
 def _write(results: list[xr.Dataset], report: Path, beside: tuple[xr.Dataset, ...]) -> None:
@@ -291,19 +294,19 @@ def _beside(
     return followed, probing.particle_system(name)
 
 
-def _tell(result: xr.Dataset) -> None:
-    """What happened, in a line or two."""
-    first, last = result.isel(layer=0), result.isel(layer=-1)
-    ends = {
-        name: [float(end[name].mean()) for end in (first, last)]
-        for name in ("mean_cosine", "pair_density", "cluster_count")
-    }
+def _tell(results: list[xr.Dataset]) -> None:
+    """What happened, in a line or two for each model."""
     words = {
         "mean_cosine": "mean cosine {:.3f}, {:.3f}",
         "pair_density": "share of pairs above 0.9 {:.3f}, {:.3f}",
         "cluster_count": "clusters {:.0f}, {:.0f}",
     }
-    told = "; ".join(words[name].format(*ends[name]) for name in words)
-    where = f"at layers {int(first.layer)} and {int(last.layer)}"
-    prompts = counted(result.sizes["prompt"], "prompt")
-    say(f", {prompts}, {where}: {told}", title=result.attrs["title"])
+    for result in results:
+        first, last = result.isel(layer=0), result.isel(layer=-1)
+        told = "; ".join(
+            text.format(float(first[name].mean()), float(last[name].mean()))
+            for name, text in words.items()
+        )
+        where = f"at layers {int(first.layer)} and {int(last.layer)}"
+        prompts = counted(result.sizes["prompt"], "prompt")
+        say(f", {prompts}, {where}: {told}", title=result.attrs["title"])

@@ -26,6 +26,7 @@ Model = Annotated[
 
 
 def command(tokens: Sequence[str]) -> Callable[..., int]:
+    """The command, whatever follows it."""
     return reproduce
 
 

@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from tokenflock.catalogue import find
 from tokenflock.cli import members
 from tokenflock.cli.console import keep_compiled, progress, saved
+from tokenflock.cli.options import WhenOptions
 from tokenflock.cli.story import reach, tell, tell_overflow
-from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, replaceable
 
@@ -27,6 +27,7 @@ ROLES = {
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command with the options of the members that the tokens name."""
     return members.command(_run, ROLES, tokens)
 
 
@@ -42,11 +43,7 @@ def _run(
     ] = "uniform",
     solver: Annotated[str | None, Parameter(help="how time advances [default: adaptive]")] = None,
     until: Annotated[str | None, Parameter(help="stop early: consensus or stationary")] = None,
-    t: Annotated[
-        float | None, Parameter(help="final time [default: 30, or the last of --times]")
-    ] = None,
-    times: Annotated[str | None, Parameter(help="times to keep, e.g. 0,1,10 or 0:30:301")] = None,
-    frames: Annotated[int, Parameter(help="how many times to keep")] = 201,
+    when: WhenOptions = WhenOptions(),
     observe: Annotated[
         str | None,
         Parameter(help="e.g. energy:convention=staircase,cluster-count [default: these]"),
@@ -67,7 +64,7 @@ def _run(
     --until consensus`
     """
     replaced = replaceable(out, NETCDF)
-    keep = kept(times, t)
+    times = when.asked()
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
 
@@ -78,9 +75,7 @@ def _run(
         run = flock.simulate(
             built["dynamics"],
             built["start"],
-            float(keep[-1]) if keep is not None else 30.0 if t is None else t,
-            times=keep,
-            frames=frames,
+            **times,
             solver=built.get("solver"),
             until=built.get("until"),
             observe=wanted,
@@ -93,19 +88,6 @@ def _run(
     tell_overflow(run, wanted)
     picture = out.with_suffix(".png")
     saved(out, replaced, f"; see it with: tokenflock plot {out} --out {picture}")
-
-
-def kept(times: str | None, t: float | None) -> np.ndarray | None:
-    """The times of --times, of which none may lie beyond --t."""
-    if times is None:
-        return None
-    found = numbers(times, "--times")
-    if t is not None and found.max() > t:
-        raise UserError(
-            f"--times must end by --t {t:g}, got {found.max():g}; leave --t out, or give earlier"
-            " times"
-        )
-    return found
 
 
 def observables(text: str | None, dynamics: Any) -> list[Any]:
@@ -122,7 +104,7 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
         else:
             energy = "energy:log=true" if _overflows(pair.beta) else "energy"
             text = f"{energy},cluster-count"
-    found = []
+    wanted = []
     for part in filter(None, text.split(",")):
         name, *pairs = part.split(":")
         if any("=" not in pair for pair in pairs):
@@ -130,10 +112,10 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
                 f"--observe takes name:key=value, got {part!r}; write e.g."
                 " energy:convention=staircase"
             )
-        found.append(
+        wanted.append(
             members.convert(find("observables", name), dict(pair.split("=", 1) for pair in pairs))
         )
-    return found
+    return wanted
 
 
 def _overflows(beta: Any) -> bool:

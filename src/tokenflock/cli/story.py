@@ -62,17 +62,17 @@ def tell(run: xr.Dataset) -> None:
     if hidden:
         say(f"  merges    {hidden} before t = {float(shown.time[0]):.4g}, then")
     for k in range(shown.sizes["merge"]):
-        one = shown.isel(merge=k)
-        counts = f"{int(one.before)} -> {int(one.after)}"
+        merge = shown.isel(merge=k)
+        counts = f"{int(merge.before)} -> {int(merge.after)}"
         say(
-            f"    t = {float(one.time):<10.4g} {counts:<10} largest holds"
-            f" {100 * float(one.largest):.0f} %"
+            f"    t = {float(merge.time):<10.4g} {counts:<10} largest holds"
+            f" {100 * float(merge.largest):.0f} %"
         )
 
 
 def tell_overflow(run: xr.Dataset, observed: Sequence[Any]) -> None:
     """Say which observables left the numbers."""
-    for name in (one.name for one in observed if not one.dims):
+    for name in (observable.name for observable in observed if not observable.dims):
         bad = ~np.isfinite(run[name].values)
         if bad.any():
             say(

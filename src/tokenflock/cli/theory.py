@@ -47,7 +47,7 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
         _evaluate(entry, texts, json)
 
     evaluate.__signature__ = inspect.Signature([form, *options, json])
-    evaluate.__annotations__ = {one.name: one.annotation for one in [form, *options, json]}
+    evaluate.__annotations__ = {option.name: option.annotation for option in [form, *options, json]}
     evaluate.__doc__ = (
         f"{entry.summary}\n\n    Numbers: 4, a list 1,2,3, or a range 0.1:9:45 (45"
         f" values).{_EXAMPLE}"
@@ -116,8 +116,8 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
         if name not in lists
     }
     form = entry.load()
-    found = guarded(form)(**single, **grids)
-    answers = _columns(entry, found)
+    answer = guarded(form)(**single, **grids)
+    answers = _columns(entry, answer)
     _print(entry, grids, answers, json)
     if not json and any(np.isnan(part).any() for part in numbers_in(tuple(answers.values()))):
         say(f"({explains_nan(form)})")
@@ -136,15 +136,15 @@ def _argument(option: Option, value: Any) -> Any:
     return array.astype(int) if whole else array
 
 
-def _columns(entry: Entry, found: Any) -> dict[str, np.ndarray]:
+def _columns(entry: Entry, answer: Any) -> dict[str, np.ndarray]:
     """The answer as named columns."""
-    if hasattr(found, "_asdict"):
-        found = found._asdict()
-    if isinstance(found, tuple):
-        found = {f"{entry.name}_{k}": one for k, one in enumerate(found)}
-    if not isinstance(found, dict):
-        found = {entry.name: found}
-    return {name: np.asarray(value) for name, value in found.items()}
+    if hasattr(answer, "_asdict"):
+        answer = answer._asdict()
+    if isinstance(answer, tuple):
+        answer = {f"{entry.name}_{k}": part for k, part in enumerate(answer)}
+    if not isinstance(answer, dict):
+        answer = {entry.name: answer}
+    return {name: np.asarray(value) for name, value in answer.items()}
 
 
 def _print(

@@ -22,6 +22,7 @@ until they merge into one.
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command, whatever follows it."""
     return tour
 
 

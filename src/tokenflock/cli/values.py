@@ -20,14 +20,14 @@ def joined(tokens: Sequence[str]) -> list[str]:
     >>> joined(["--beta", "-1,0", "--n", "4"])
     ['--beta=-1,0', '--n', '4']
     """
-    found: list[str] = []
+    tied: list[str] = []
     for token in tokens:
-        option = found[-1] if found else ""
+        option = tied[-1] if tied else ""
         if _NEGATIVE.match(token) and option.startswith("--") and "=" not in option:
-            found[-1] = f"{option}={token}"
+            tied[-1] = f"{option}={token}"
         else:
-            found.append(token)
-    return found
+            tied.append(token)
+    return tied
 
 
 def whole(text: str, name: str) -> int:
@@ -118,22 +118,23 @@ def _file(path: Path, name: str) -> np.ndarray:
         raise UserError(f"{name}: {path} is empty; it must hold an array of numbers")
     try:
         if path.suffix == ".npy":  # mapped first: a header that promises too much is then an error
-            found = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+            values = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
         else:
-            found = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
+            values = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
     except (ValueError, OSError, EOFError, SyntaxError, OverflowError) as error:
         raise UserError(f"{name}: {path} is not an array of numbers ({error})") from None
-    if found.dtype.kind not in "fiub" or found.size == 0:
+    if values.dtype.kind not in "fiub" or values.size == 0:
         raise UserError(
-            f"{name}: {path} must hold numbers, got an array of {found.dtype}, shape {found.shape}"
+            f"{name}: {path} must hold numbers, got an array of {values.dtype}, shape"
+            f" {values.shape}"
         )
-    return found
+    return values
 
 
-def counted(count: int, thing: str) -> str:
+def counted(count: int, noun: str) -> str:
     """A number of things in words.
 
     >>> counted(1, "prompt"), counted(3, "prompt")
     ('1 prompt', '3 prompts')
     """
-    return f"{count} {thing}" + ("" if count == 1 else "s")
+    return f"{count} {noun}" + ("" if count == 1 else "s")

@@ -16,6 +16,7 @@ from tokenflock.reproduction.item import find
 
 
 def command(tokens: Sequence[str]) -> Callable[..., int]:
+    """The command, whatever follows it."""
     return verify
 
 

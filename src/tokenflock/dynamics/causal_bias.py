@@ -55,5 +55,9 @@ class CausalBias(Dynamics):
         return not concrete(self.beta) or self.beta >= 0
 
     @property
+    def bounded(self) -> bool:
+        return False
+
+    @property
     def isotropic(self) -> bool:
         return True

@@ -86,6 +86,16 @@ class Dynamics(Frozen):
         return False
 
     @property
+    def interacts(self) -> bool:
+        """Whether tokens act on each other at all."""
+        return True
+
+    @property
+    def bounded(self) -> bool:
+        """Whether its velocities stay of one size however large beta is, as means of tokens do."""
+        return True
+
+    @property
     def keeps_cones(self) -> bool:
         """Whether each token moves towards a positive combination of tokens. Then tokens never
         leave their convex cone, their largest distance never grows once it is below a right angle,
@@ -186,6 +196,10 @@ class AttentionLaw(MeanField):
         """Whether attention is divided by its partition function."""
         return True
 
+    @property
+    def bounded(self) -> bool:
+        return self.divides
+
     def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
         S = self.logits(t, q, x)
         return softmax(S, w) if self.divides else w * jnp.exp(S)
@@ -255,6 +269,14 @@ class Around(Dynamics):
     @property
     def smooth(self) -> bool:
         return self.base.smooth
+
+    @property
+    def interacts(self) -> bool:
+        return self.base.interacts
+
+    @property
+    def bounded(self) -> bool:
+        return self.base.bounded
 
     @property
     def exchangeable(self) -> bool:

@@ -69,6 +69,14 @@ class FeedForward(MeanField):
         return (self, *self.base.layers_around)
 
     @property
+    def interacts(self) -> bool:
+        return self.base.interacts
+
+    @property
+    def bounded(self) -> bool:
+        return self.base.bounded
+
+    @property
     def sublayers(self) -> tuple[Dynamics, ...]:
         return (self.base, _Perceptron(self))
 

@@ -46,6 +46,7 @@ class MultiHead(MeanField):
 
     @property
     def heads(self) -> int:
+        """How many heads there are."""
         return self.V.shape[0]
 
     def attention_by_head(self, t: Time, q: Points, x: Tokens, w: Weights) -> Array:

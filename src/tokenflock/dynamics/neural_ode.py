@@ -73,6 +73,10 @@ class NeuralODE(MeanField):
         return self.perceptron(q)
 
     @property
+    def interacts(self) -> bool:
+        return False
+
+    @property
     def dimension(self) -> int | None:
         return np.shape(self.A)[-1]
 

@@ -77,7 +77,12 @@ class Unnormalised(AttentionLaw, GradientFlow):
         return False
 
     @property
+    def bounded(self) -> bool:
+        return self.clock is Clock.PEAK
+
+    @property
     def shift(self) -> float:
+        """What the clock takes off each cosine: 1 at the peak, 0 as in the paper."""
         return 1.0 if self.clock is Clock.PEAK else 0.0
 
     @property

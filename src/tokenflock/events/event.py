@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.frozen import Frozen
@@ -10,8 +13,25 @@ from tokenflock.shapes import Scalar, Time, Tokens, Weights
 
 
 class Event(Frozen):
-    """A reason to stop a run: the moment at which `margin` falls to zero."""
+    """A reason to stop a run: the moment at which `margin` falls to zero.
+
+    It sees tokens of positive weight only, and an order or a rotation of them only where it says
+    so.
+    """
+
+    exchangeable: ClassVar[bool] = True  # blind to the order of tokens, if the law is
+    isotropic: ClassVar[bool] = True  # blind to rotations of all tokens at once, if the law is
 
     @abstractmethod
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
         """Positive before the event, zero or less after it."""
+
+    @classmethod
+    def example(cls) -> Event:
+        """An instance: what the contract tests run on."""
+        return cls()
+
+    @classmethod
+    def happened(cls, n: int, d: int) -> np.ndarray:
+        """Unit vectors (n, d) for which the example has happened: consensus unless said."""
+        return np.tile(np.eye(d)[0], (n, 1))

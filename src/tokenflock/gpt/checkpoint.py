@@ -67,9 +67,8 @@ class Checkpoint:
     model: LanguageModel
     step: int
     optimiser: Any = None
-    history: tuple[tuple[int, float, float], ...] = field(
-        default=(), repr=False
-    )  # (step, train loss, val loss)
+    # (step, train loss, val loss)
+    history: tuple[tuple[int, float, float], ...] = field(default=(), repr=False)
 
 
 def is_ours(folder: Any) -> bool:

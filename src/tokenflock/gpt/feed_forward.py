@@ -42,8 +42,7 @@ class Thinking(LanguageModel):
     def states(self, tokens: Array) -> Array:
         """The stream of tokens, (layer, batch, time, width)."""
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
-        y = (
-            jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix
-        )  # (batch, time, width)
+        # (batch, time, width)
+        y = jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix
         z = jax.nn.gelu(y @ self.up) @ self.down  # (batch, time, 4 width) inside
         return jnp.stack([x, z])

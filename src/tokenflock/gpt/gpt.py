@@ -228,9 +228,8 @@ class GPT(LanguageModel):
         if self.place is not None:
             x = x + self.place[: tokens.shape[1]]
         elif self.shape.positions == "sinusoidal":
-            x = x + 0.02 * sinusoidal(
-                tokens.shape[1], self.shape.width, x.dtype
-            )  # as long as fresh tokens are
+            # as long as fresh tokens are
+            x = x + 0.02 * sinusoidal(tokens.shape[1], self.shape.width, x.dtype)
         x = dropout(x, self.shape.dropout, key)
         if self.shape.norm == "post":  # tokens start on their sphere
             return layer_norm(x, jnp.ones_like(self.gain))

@@ -44,9 +44,10 @@ def cross_entropy(logits: Array, targets: Array) -> Array:
     >>> round(float(cross_entropy(jnp.zeros((2, 65)), jnp.array([3, 5]))), 3)  # log 65
     4.174
     """
+    # no gather
     chosen = jnp.sum(
         jnp.where(targets[..., None] == jnp.arange(logits.shape[-1]), logits, 0), axis=-1
-    )  # no gather
+    )
     return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - chosen)
 
 

@@ -41,7 +41,6 @@ class ManyHeads(LanguageModel):
     def states(self, tokens: Array) -> Array:
         """The stream of tokens, (layer, batch, time, width)."""
         x = embed(self.token, tokens) + self.place[: tokens.shape[1]]  # (batch, time, width)
-        y = (
-            jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix
-        )  # (batch, time, width)
+        # (batch, time, width)
+        y = jnp.concatenate([head(x) for head in self.heads], axis=2) @ self.mix
         return jnp.stack([x, y])

@@ -40,9 +40,8 @@ class ResidualLayer(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         y = layer_norm(x, self.gains[0])
-        x = (
-            x + jnp.concatenate([head(y) for head in self.heads], axis=2) @ self.mix
-        )  # (batch, time, width)
+        # (batch, time, width)
+        x = x + jnp.concatenate([head(y) for head in self.heads], axis=2) @ self.mix
         return x + jax.nn.gelu(layer_norm(x, self.gains[1]) @ self.up) @ self.down
 
 

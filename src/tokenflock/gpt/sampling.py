@@ -28,9 +28,14 @@ def sample(
     """A text that begins with the prompt and goes on for `count` tokens, the same for the same
     seed.
 
-    Args: source: a checkpoint, or its folder. prompt: how the text begins. count: tokens to add.
+    Args:
+      source: a checkpoint, or its folder.
+      prompt: how the text begins.
+      count: tokens to add.
       temperature: below one the likely becomes likelier; at zero the likeliest token is always
-      taken. top: draw from the so many likeliest tokens only. seed: of the draws.
+        taken.
+      top: draw from the so many likeliest tokens only.
+      seed: of the draws.
     """
     require(count >= 1, "count", "1 or more", count)
     require(temperature >= 0, "temperature", "0 or more", temperature)

@@ -71,10 +71,8 @@ class Schedule:
     last_rate: float = 1e-4  # where the cosine ends
     warmup: int = 100
     decay: float = 0.1  # weight decay, of matrices only
-    momentum: tuple[float, float] = (
-        0.9,
-        0.99,
-    )  # few tokens per step: a longer memory for the second moment
+    # few tokens per step: a longer memory for the second moment
+    momentum: tuple[float, float] = (0.9, 0.99)
     clip: float = 1.0  # of the norm of the gradient
     seed: int = 0
     every: int = 250  # steps between validations and checkpoints
@@ -106,9 +104,8 @@ def least_memory(shape: Shape, schedule: Schedule) -> float:
 
 
 BEARS = {"bigram": 10, "head": 3, "multi-head": 3}  # how much larger a rate lower rungs bear
-WARMS = {
-    "post": 3
-}  # how much longer a warm-up it wants: else some seeds never leave the collapse of the first steps
+# how much longer a warm-up it wants: else some seeds never leave the collapse of the first steps
+WARMS = {"post": 3}
 PRESETS = {
     "cpu": (
         Shape(),

@@ -173,9 +173,10 @@ def steps(
         schedule.seed, range(first, last), schedule.batch, len(data) - context
     )
     numbers = map(jnp.asarray, (starts, first, last - first, schedule.seed))
+    # one for all seeds
     model, state, total = advance(
         (replace(schedule, seed=0), context, data), model, state, *numbers
-    )  # one for all seeds
+    )
     return model, state, float(total) / (last - first)
 
 
@@ -212,11 +213,15 @@ def train(
     """Train a model on a text and keep it in the folder `out`; go on where a run with the same
     settings was interrupted.
 
-    Args: out: the folder of the checkpoint. Beside it lie `prompts.json`, passages of the held-out
-      text, and, with `watch`, `watch.nc`: what the tokens of these passages did. text: the text
-      itself; the manual of Python unless given. `shape.vocab` is set from it. shape: of the model.
-      schedule: of the training. byte_pairs: size of a byte-pair vocabulary; characters unless
-      given. tell: called after every chunk of steps. watch: steps at which tokens are watched.
+    Args:
+      out: the folder of the checkpoint. Beside it lie `prompts.json`, passages of the held-out
+        text, and, with `watch`, `watch.nc`: what the tokens of these passages did.
+      text: the text itself; the manual of Python unless given. `shape.vocab` is set from it.
+      shape: of the model.
+      schedule: of the training.
+      byte_pairs: size of a byte-pair vocabulary; characters unless given.
+      tell: called after every chunk of steps.
+      watch: steps at which tokens are watched.
     """
     text = texts.read() if text is None else text
     if not text:

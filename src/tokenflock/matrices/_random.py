@@ -31,9 +31,8 @@ class Value(enum.Enum):
     """What V is, given the kernel matrix B = Q^T K."""
 
     IDENTITY = "identity"  # V = I
-    GINIBRE = (  # V = G / sqrt(d), G Gaussian and independent of B: spectral radius 1 for large d
-        "ginibre"
-    )
+    # V = G / sqrt(d), G Gaussian and independent of B: spectral radius 1 for large d
+    GINIBRE = "ginibre"
     WISHART = "wishart"  # V = G G^T / sqrt(d), G Gaussian: positive semi-definite
     KERNEL = "kernel"  # V = B^T / its scale: rows x_j B, as the published code multiplies
     MINUS_KERNEL = "minus-kernel"  # V = -B^T / its scale

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax
 from jaxtyping import Float, Key
 
@@ -19,6 +21,9 @@ class GOE(MatrixLaw):
     >>> GOE()
     GOE()
     """
+
+    symmetric: ClassVar[bool] = True
+    diagonal: ClassVar[float] = 2.0
 
     def draw(self, key: Key[Array, ""], d: int) -> Float[Array, "d d"]:
         G = jax.random.normal(key, (d, d))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 from jaxtyping import Float, Key
 
@@ -11,7 +12,12 @@ from tokenflock.shapes import Array
 
 
 class MatrixLaw(Frozen):
-    """A law from which a (d, d) matrix is drawn."""
+    """A law from which a (d, d) matrix of mean zero is drawn; entries off the diagonal have
+    variance 1.
+    """
+
+    symmetric: ClassVar[bool] = False  # B = B^T
+    diagonal: ClassVar[float] = 1.0  # variance of the entries on the diagonal
 
     @abstractmethod
     def draw(self, key: Key[Array, ""], d: int) -> Float[Array, "d d"]:

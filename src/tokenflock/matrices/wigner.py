@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Key
@@ -18,6 +20,8 @@ class Wigner(MatrixLaw):
     >>> Wigner()
     Wigner()
     """
+
+    symmetric: ClassVar[bool] = True
 
     def draw(self, key: Key[Array, ""], d: int) -> Float[Array, "d d"]:
         upper = jnp.triu(jax.random.normal(key, (d, d)))

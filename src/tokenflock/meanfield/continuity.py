@@ -160,9 +160,10 @@ def _along(law: Dynamics, t: Time, grid: Tables, f: Values) -> Values:
         w = w * jnp.exp(ring_potential(law, grid, w))
     p, share = grid.ring
     ring = jnp.stack([p, jnp.sqrt(1 - p**2)], axis=-1)
+    # (nodes, ring, 3)
     y = jnp.concatenate(
         [c[:, None, None] * ring, jnp.broadcast_to(u[:, None, None], (len(u), len(p), 1))], axis=-1
-    )  # (nodes, ring, 3)
+    )
     field = _plain(law).field(t, q, y.reshape(-1, 3), jnp.outer(w, share).ravel())
     return (field - jnp.sum(field * q, axis=-1, keepdims=True) * q)[:, 2]
 

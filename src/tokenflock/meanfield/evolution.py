@@ -47,11 +47,16 @@ def evolve(
     (SA, USA, Sinkhorn, with noise or repulsive). Spectral in space, adaptive in time
     (Dormand-Prince of order 8; Radau where noise makes it stiff).
 
-    Args: dynamics: the law of motion, the same object that moves tokens. start: the density at time
-      0. t: final time. The run stops before it when the density becomes narrower than the grid
-      resolves. times: the times to keep, instead of `frames` equal ones. frames: how many times to
-      keep, the start included. d: dimension of the space around the sphere. points: nodes of the
-      grid; 256 on the circle, 96 latitudes otherwise. rtol, atol: tolerances of a step.
+    Args:
+      dynamics: the law of motion, the same object that moves tokens.
+      start: the density at time 0.
+      t: final time. The run stops before it when the density becomes narrower than the grid
+        resolves.
+      times: the times to keep, instead of `frames` equal ones.
+      frames: how many times to keep, the start included.
+      d: dimension of the space around the sphere.
+      points: nodes of the grid; 256 on the circle, 96 latitudes otherwise.
+      rtol, atol: tolerances of a step.
 
     Returns a Dataset with `density` (time, theta) or (time, latitude) with respect to arc length or
     area, `velocity`, `weight` (the quadrature: mass is sum density weight), `mass`, `smallest`
@@ -69,6 +74,33 @@ def evolve(
     >>> run.density.dims, bool(abs(run.mass - 1).max() < 1e-14), climbs
     (('time', 'theta'), True, True)
     """
+    _check_asked(start, t, frames)
+    space = grid(d, points)
+    check(dynamics, space)
+    keep = np.linspace(0, t, frames) if times is None else np.unique(np.concatenate([[0.0], times]))
+    kept, modes, fields, extra = _followed(dynamics, start, space, keep, (rtol, atol))
+    recipe = {"verb": "evolve", "dynamics": dynamics, "start": start, "t": float(keep[-1])}
+    recipe |= {"times": None if times is None else [float(value) for value in times]}
+    recipe |= {"frames": frames, "d": d, "points": space.points, "rtol": rtol, "atol": atol}
+    recipe |= {"versions": recipes.versions("jax", "scipy")}
+    return _dataset(space, kept, modes, fields, extra, recipe, keep[-1])
+
+
+def _followed(
+    dynamics: Dynamics, start: Density, space: Grid, keep: np.ndarray, within: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], dict[str, np.ndarray]]:
+    """(times, modes, fields, functionals) of a measure that starts here."""
+    with precision("float64"):
+        law, table = cast(dynamics, "float64"), tables(dynamics, space)
+        first = space.coefficients(start.on(space))
+        kept, modes = _integrate(law, table, space, first, keep, *within)
+        _check_finite(modes, dynamics)
+        pairs = [_fields(law, table, jnp.asarray(a)) for a in modes]
+        fields = [np.stack(values) for values in zip(*pairs)]
+        return kept, modes, fields, functionals(law, dynamics, space, table, modes)
+
+
+def _check_asked(start: Density, t: float, frames: int) -> None:
     require(
         isinstance(start, Density),
         "start",
@@ -78,34 +110,6 @@ def evolve(
     )
     require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=10")
     require(frames >= 2, "frames", "2 or more", frames)
-    space = grid(d, points)
-    check(dynamics, space)
-    keep = np.linspace(0, t, frames) if times is None else np.unique(np.concatenate([[0.0], times]))
-    with precision("float64"):
-        law, table = cast(dynamics, "float64"), tables(dynamics, space)
-        kept, modes = _integrate(
-            law, table, space, space.coefficients(start.on(space)), keep, rtol, atol
-        )
-        _check_finite(modes, dynamics)
-        fields = [
-            np.stack(values)
-            for values in zip(*(_fields(law, table, jnp.asarray(a)) for a in modes))
-        ]
-        extra = functionals(law, dynamics, space, table, modes)
-    recipe = {
-        "verb": "evolve",
-        "dynamics": dynamics,
-        "start": start,
-        "t": float(keep[-1]),
-        "times": None if times is None else [float(value) for value in times],
-        "frames": frames,
-        "d": d,
-        "points": space.points,
-        "rtol": rtol,
-        "atol": atol,
-        "versions": recipes.versions("jax", "scipy"),
-    }
-    return _dataset(space, kept, modes, fields, extra, recipe, keep[-1])
 
 
 def blur(modes: np.ndarray, degree: np.ndarray) -> np.ndarray:

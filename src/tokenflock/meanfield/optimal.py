@@ -14,7 +14,7 @@ from tokenflock.frozen import choice
 from tokenflock.meanfield.certificate import optimality_gap
 from tokenflock.meanfield.mirror_descent import descend
 from tokenflock.meanfield.potential import Goal, Numbers, on_sphere, potential, symmetric
-from tokenflock.meanfield.quasi_newton import optimise
+from tokenflock.meanfield.quasi_newton import Optimum, optimise
 
 # names of axes, their coordinates, points (m, d), weights (m,)
 Nodes = tuple[tuple[str, ...], dict[str, Numbers], Numbers, Numbers]
@@ -58,33 +58,24 @@ def optimal_tokens(
         f"shape {start.shape}",
     )
     optimum = optimise(start, D, goal, steps, tolerance)
-    w = np.full(len(start), 1 / len(start))
-    variables = {
-        "x": (("particle", "coord"), optimum.x, {"long_name": "tokens"}),
+    options = {"D": D, "n": len(start), "goal": goal, "seed": seed}
+    options |= {"steps": steps, "tolerance": tolerance}
+    return xr.Dataset(_of_tokens(optimum, D, goal), attrs=_attrs("optimal_tokens", options))
+
+
+def _of_tokens(optimum: Optimum, D: Numbers, goal: Goal) -> dict[str, tuple]:
+    """The variables of tokens that are optimal."""
+    x, w = optimum.x, np.full(len(optimum.x), 1 / len(optimum.x))
+    clock = {"long_name": "wall-clock time of each evaluation", "units": "s"}
+    return {
+        "x": (("particle", "coord"), x, {"long_name": "tokens"}),
         "w": (("particle",), w, {"long_name": "weights"}),
         "energies": (("evaluation",), optimum.energies, {"long_name": "energy of each evaluation"}),
-        "seconds": (
-            ("evaluation",),
-            optimum.seconds,
-            {"long_name": "wall-clock time of each evaluation", "units": "s"},
-        ),
-        "energy": (
-            (),
-            float(w @ potential(optimum.x, optimum.x, w, D)),
-            {"long_name": "energy (burger)"},
-        ),
+        "seconds": (("evaluation",), optimum.seconds, clock),
+        "energy": ((), float(w @ potential(x, x, w, D)), {"long_name": "energy (burger)"}),
         "residual": ((), optimum.residual, {"long_name": "size of the gradient"}),
-        "gap": ((), optimality_gap(optimum.x, D, goal), {"long_name": "optimality gap"}),
+        "gap": ((), optimality_gap(x, D, goal), {"long_name": "optimality gap"}),
     }
-    options = {
-        "D": D,
-        "n": len(start),
-        "goal": goal,
-        "seed": seed,
-        "steps": steps,
-        "tolerance": tolerance,
-    }
-    return xr.Dataset(variables, attrs=_attrs("optimal_tokens", options))
 
 
 def optimal_density(
@@ -122,16 +113,12 @@ def optimal_density(
         f"{len(D)} by {len(D)}",
         "use optimal_tokens",
     )
-    dims, coords, x, g = _circle(points or 512) if len(D) == 2 else _sphere(points or 32)
-    tilt = np.random.default_rng(seed).normal(size=len(D)) * (
-        0.0 if goal is Goal.MINIMISE else 0.1
-    )  # off the saddle
+    nodes = _circle(points or 512) if len(D) == 2 else _sphere(points or 32)
+    _, coords, x, g = nodes
+    size = 0.0 if goal is Goal.MINIMISE else 0.1  # off the saddle
+    tilt = size * np.random.default_rng(seed).normal(size=len(D))
     rho, energies = descend(x, g / g.sum(), D, goal, x @ tilt, steps, tolerance)
-    shape = tuple(len(values) for values in coords.values())
-    surface = 2 * np.pi if len(D) == 2 else 4 * np.pi
-    w = rho * g / g.sum()
-    V = goal.sign * potential(x, x, w, D)
-    missing = float(w @ V - V.min())
+    missing = _missing(x, rho * g / g.sum(), D, goal)
     if missing >= tolerance:
         warnings.warn(
             f"optimal_density has not converged: after {len(energies)} steps the gap is"
@@ -139,28 +126,35 @@ def optimal_density(
             RuntimeWarning,
             stacklevel=2,
         )
-    variables = {
-        "density": (dims, (rho / surface).reshape(shape), {"long_name": "density"}),
-        "weight": (
-            dims,
-            (g * surface / g.sum()).reshape(shape),
-            {"long_name": "quadrature weights"},
-        ),
-        "nodes": ((*dims, "coord"), x.reshape(*shape, -1), {"long_name": "nodes"}),
+    variables = _of_density(nodes, rho, D, goal) | {
         "energies": (("evaluation",), energies, {"long_name": "energy of each step"}),
-        "energy": ((), float(w @ potential(x, x, w, D)), {"long_name": "energy (burger)"}),
-        "gap": ((), optimality_gap(x, D, goal, w), {"long_name": "optimality gap"}),
         "converged": ((), missing < tolerance, {"long_name": "gap over the nodes below tolerance"}),
     }
-    options = {
-        "D": D,
-        "goal": goal,
-        "points": points,
-        "seed": seed,
-        "steps": steps,
-        "tolerance": tolerance,
-    }
+    options = {"D": D, "goal": goal, "points": points, "seed": seed}
+    options |= {"steps": steps, "tolerance": tolerance}
     return xr.Dataset(variables, coords, _attrs("optimal_density", options))
+
+
+def _missing(x: Numbers, w: Numbers, D: Numbers, goal: Goal) -> float:
+    """By how much the mean potential misses the best one of the nodes."""
+    V = goal.sign * potential(x, x, w, D)
+    return float(w @ V - V.min())
+
+
+def _of_density(nodes: Nodes, rho: Numbers, D: Numbers, goal: Goal) -> dict[str, tuple]:
+    """The variables of a density that is optimal, with respect to arc length or area."""
+    dims, coords, x, g = nodes
+    shape = tuple(len(values) for values in coords.values())
+    surface = 2 * np.pi if len(D) == 2 else 4 * np.pi
+    w = rho * g / g.sum()
+    weight = (g * surface / g.sum()).reshape(shape)
+    return {
+        "density": (dims, (rho / surface).reshape(shape), {"long_name": "density"}),
+        "weight": (dims, weight, {"long_name": "quadrature weights"}),
+        "nodes": ((*dims, "coord"), x.reshape(*shape, -1), {"long_name": "nodes"}),
+        "energy": ((), float(w @ potential(x, x, w, D)), {"long_name": "energy (burger)"}),
+        "gap": ((), optimality_gap(x, D, goal, w), {"long_name": "optimality gap"}),
+    }
 
 
 def _attrs(verb: str, options: dict) -> dict[str, str]:

@@ -84,12 +84,10 @@ def by_hooking(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
 
     def hook(state):
         root, _ = state
-        touched = jnp.min(
-            jnp.where(near, root, n), axis=1
-        )  # the least root among those of a token's neighbours
-        new = root.at[root].min(
-            touched
-        )  # only roots move: to the least that any token of their tree touches
+        # the least root among those of a token's neighbours
+        touched = jnp.min(jnp.where(near, root, n), axis=1)
+        # only roots move: to the least that any token of their tree touches
+        new = root.at[root].min(touched)
         for _ in range(math.ceil(math.log2(n))):
             new = new[new]
         return new, jnp.any(new != root)

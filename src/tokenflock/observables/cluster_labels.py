@@ -17,6 +17,7 @@ class ClusterLabels(ByClusters):
     """
 
     dims: ClassVar[tuple[str, ...]] = ("particle",)
+    labels: ClassVar[bool] = True
 
     def of_labels(self, labels: Array) -> Array:
         return labels

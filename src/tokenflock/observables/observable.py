@@ -26,6 +26,7 @@ class Observable(Frozen):
     isotropic: ClassVar[bool] = True  # blind to rotations of all tokens at once
     on_chip: ClassVar[bool] = True  # made of what the GPU kernel of the resident engine can do
     unit: ClassVar[str] = ""
+    labels: ClassVar[bool] = False  # values name groups of tokens: only which are equal counts
 
     @abstractmethod
     def measure(self, x: Tokens, w: Weights) -> Array:

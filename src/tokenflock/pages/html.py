@@ -28,7 +28,8 @@ _LETTERS = {
     "Gamma": "Γ",
 }
 _SUB = re.compile(
-    r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))"
+    r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])"
+    r"_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))"
 )
 _SUP = re.compile(r"\^(?:\{([^{}]*)\}|\(((?:[^()]|\([^()]*\))*)\)|([-−]?(?:[0-9]+|[A-Za-zα-ω])))")
 STYLE = Path(__file__).with_name("page.css")
@@ -41,7 +42,8 @@ def page(title: str, body: str) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="generator" content="tokenflock">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -77,7 +79,7 @@ def greek(text: str) -> str:
     """
     text = text.replace("<=", "≤").replace(">=", "≥")
     return re.sub(
-        rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda found: _LETTERS[found[0]], text
+        rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda at: _LETTERS[at[0]], text
     )
 
 
@@ -87,12 +89,12 @@ def formulas(text: str) -> str:
     >>> formulas("E_beta of x_i < e^{-2e^beta t}, as pair_density says")
     'E<sub>β</sub> of x<sub>i</sub> &lt; e<sup>-2e<sup>β</sup> t</sup>, as pair_density says'
     """
-    found, before = escape(greek(text)), ""
-    while found != before:  # from the outside in
-        before = found
-        found = _SUB.sub(lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>", found)
-        found = _SUP.sub(lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", found)
-    return found
+    html, before = escape(greek(text)), ""
+    while html != before:  # from the outside in
+        before = html
+        html = _SUB.sub(lambda m: f"{m[1]}<sub>{m[2] or m[3]}</sub>", html)
+        html = _SUP.sub(lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", html)
+    return html
 
 
 def _block(block: str) -> str:

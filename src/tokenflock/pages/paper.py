@@ -86,7 +86,8 @@ def interval(claim: Claim) -> str:
 def _width(claim: Claim) -> float:
     low, high = claim.interval
     widths = [(high - low) / 2, claim.error, abs(claim.measured or 0.0), 1.0]
-    return next((min(one, claim.error or one) for one in widths if one and math.isfinite(one)), 1.0)
+    width = next((width for width in widths if width and math.isfinite(width)), None)
+    return 1.0 if width is None else min(width, claim.error or width)
 
 
 def _number(value: float, width: float) -> str:
@@ -139,10 +140,10 @@ def _head(outcomes: Sequence[Outcome]) -> str:
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
     rows = "\n".join(
-        f"<li><a href='#{_anchor(one)}'>{escape(one.item.source)}</a>:"
-        f" {pages.formulas(one.item.title)} <span class='verdict"
-        f" {_css(one.verdict)}'>{', '.join(counted(one.claims).values())}</span></li>"
-        for one in outcomes
+        f"<li><a href='#{_anchor(outcome)}'>{escape(outcome.item.source)}</a>:"
+        f" {pages.formulas(outcome.item.title)} <span class='verdict"
+        f" {_css(outcome.verdict)}'>{', '.join(counted(outcome.claims).values())}</span></li>"
+        for outcome in outcomes
     )
     return f"<h3>What was checked</h3>\n<ol class='contents'>\n{rows}\n</ol>"
 
@@ -150,16 +151,15 @@ def _contents(outcomes: Sequence[Outcome]) -> str:
 def _errata(outcomes: Sequence[Outcome]) -> str:
     """Where print departs from what was measured, gathered in one place."""
     pairs = [(outcome, claim) for outcome in outcomes for claim in outcome.claims if claim.erratum]
-    found = list({claim.erratum: (outcome, claim) for outcome, claim in reversed(pairs)}.values())[
-        ::-1
-    ]
-    if not found:
+    first = {claim.erratum: (outcome, claim) for outcome, claim in reversed(pairs)}
+    errata = list(first.values())[::-1]
+    if not errata:
         return ""
     rows = "\n".join(
         f"<tr><td>{pages.formulas(claim.source)}</td><td>{pages.formulas(claim.erratum)}</td>"
         f"<td class='number'>{measured(claim)}<small>{escape(interval(claim))}</small></td>"
         f"<td><a href='#{_anchor(outcome)}'>evidence</a></td></tr>"
-        for outcome, claim in found
+        for outcome, claim in errata
     )
     return (
         "<h2 id='errata'>Where print departs from what is right</h2>\n<div"
@@ -178,10 +178,9 @@ def _section(outcome: Outcome, folder: Path) -> str:
     )
     title = f"{pages.formulas(item.title)} <span class='source'>({escape(item.source)})</span>"
     how = f"<details><summary>How it was computed</summary>{pages.paragraphs(item.how)}</details>"
-    return (
-        f"<h2 id='{_anchor(outcome)}'>{title}</h2>\n"
-        f"{_facts(outcome)}\n{pictures}\n{films}\n{_claims(outcome.claims)}\n{how}\n{_remake(outcome)}"
-    )
+    head = f"<h2 id='{_anchor(outcome)}'>{title}</h2>"
+    shown = [_facts(outcome), pictures, films, _claims(outcome.claims), how, _remake(outcome)]
+    return "\n".join([head, *shown])
 
 
 def _facts(outcome: Outcome) -> str:

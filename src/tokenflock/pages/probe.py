@@ -44,19 +44,22 @@ def write(
 ) -> Path:
     """Write the page of one probed model, or of several side by side.
 
-    Args: results: probes with what `survey` measures (`tokenflock.probing.probe(...,
-      observe=survey())`). path: the .html file. followed: the idealised runs of the first model
-      (`tokenflock.probing.follow`). matrices: its matrices (`tokenflock.probing.particle_system`).
+    Args:
+      results: probes with what `survey` measures (`tokenflock.probing.probe(...,
+        observe=survey())`).
+      path: the .html file.
+      followed: the idealised runs of the first model (`tokenflock.probing.follow`).
+      matrices: its matrices (`tokenflock.probing.particle_system`).
     """
     path = Path(path)
     writable(path)
     require(
-        len(results) > 0 and all("histogram" in one for one in results),
+        len(results) > 0 and all("histogram" in result for result in results),
         "results",
         "probes with observe=survey()",
         len(results),
     )
-    names = [str(one.attrs["model"]) for one in results]
+    names = [str(result.attrs["model"]) for result in results]
     title = " and ".join(names)
     with tempfile.TemporaryDirectory() as folder:
         drawn = _Drawn(Path(folder))
@@ -70,16 +73,16 @@ def write(
             _table(results),
         ]
         body += ["<h2>Distribution of cosines</h2>"]
-        for one, name in zip(results, names):
+        for result, name in zip(results, names):
             body += [
                 f"<h3>{escape(name)}</h3>",
-                drawn.picture(histograms(one), f"cosines of pairs in {name}, by layer"),
+                drawn.picture(histograms(result), f"cosines of pairs in {name}, by layer"),
             ]
         if followed is not None:
             body += _followed(followed, drawn)
         if matrices is not None:
             body += _matrices(matrices, drawn)
-        body += ["<h2>What ran</h2>", *(_recipe(one) for one in results)]
+        body += ["<h2>What ran</h2>", *(_recipe(result) for result in results)]
     with whole(path) as part:
         part.write_text(pages.page(f"{title}, probed", "\n".join(body)), encoding="utf-8")
     return path
@@ -87,13 +90,15 @@ def write(
 
 def curves(results: Sequence[xr.Dataset]):
     """Every statistic against layer, one colour for each model."""
-    names = [name for name in _CURVES if all(name in one for one in results)]
+    names = [name for name in _CURVES if all(name in result for result in results)]
     count = len(names) + ("energies" in results[0])
     figure, axes = panels((count + 2) // 3, 3, size=(3.2, 2.5))
     with look(figure) as theme:
         for ax, name in zip(axes, names):
-            for colour, one in zip(theme.palette, results):
-                band(ax, _by_layer(one[name], one), "layer", colour, str(one.attrs["model"]))
+            for colour, result in zip(theme.palette, results):
+                band(
+                    ax, _by_layer(result[name], result), "layer", colour, str(result.attrs["model"])
+                )
             ax.set(xlabel="layer", ylabel=_CURVES[name])
         if "energies" in results[0]:
             _energies(axes[len(names)], results, theme)
@@ -172,13 +177,11 @@ def spectra(matrices: xr.Dataset):
     """
     figure, (left, middle, right) = panels(1, 3, size=(3.0, 2.7))
     with look(figure) as theme:
-        first, last = matrices.isel(block=0), matrices.isel(block=-1)
+        ends = [matrices.isel(block=k) for k in sorted({0, matrices.sizes["block"] - 1})]
         for ax, name in ((left, "values_of_all"), (middle, "attraction")):
-            for colour, one in zip(
-                theme.palette, (first, last) if matrices.sizes["block"] > 1 else (first,)
-            ):
+            for colour, block in zip(theme.palette, ends):
                 real, imaginary = (
-                    one[name].sel(part=part).values.ravel() for part in ("real", "imaginary")
+                    block[name].sel(part=part).values.ravel() for part in ("real", "imaginary")
                 )
                 ax.plot(real, imaginary, ".", ms=3, color=colour, alpha=0.6)
             ax.axvline(0, color=theme.faint, lw=0.8, zorder=0)
@@ -221,10 +224,10 @@ def _by_layer(values: xr.DataArray, result: xr.Dataset) -> xr.DataArray:
 
 
 def _energies(ax, results: Sequence[xr.Dataset], theme) -> None:
-    for colour, one in zip(theme.palette, results):
-        for dash, beta in zip(("-", "--", ":", "-."), one.beta.values):
-            label = rf"$\beta$ = {beta:g}" if one is results[0] else "_"
-            band(ax, one.energies.sel(beta=beta), "layer", colour, label, dash)
+    for colour, result in zip(theme.palette, results):
+        for dash, beta in zip(("-", "--", ":", "-."), result.beta.values):
+            label = rf"$\beta$ = {beta:g}" if result is results[0] else "_"
+            band(ax, result.energies.sel(beta=beta), "layer", colour, label, dash)
     ax.set(xlabel="layer", ylabel="energy (one at consensus)", ylim=(0, 1.04))
     ax.legend(loc="best")
 
@@ -235,22 +238,20 @@ def _table(results: Sequence[xr.Dataset]) -> str:
         + "".join(f"<th>{words}</th>" for words in _CURVES.values())
         + "</tr>"
     )
-    rows = [
-        _row(one, layer) for one in results for layer in (one.layer.values[0], one.layer.values[-1])
-    ]
+    rows = [_row(result, layer) for result in results for layer in result.layer.values[[0, -1]]]
     return f"<div class='scroll'><table>{head}{''.join(rows)}</table></div>"
 
 
-def _row(one: xr.Dataset, layer: int) -> str:
+def _row(result: xr.Dataset, layer: int) -> str:
     cells = []
     for name in _CURVES:
-        values = _by_layer(one[name], one) if name in one else None
+        values = _by_layer(result[name], result) if name in result else None
         if values is None or layer not in values.layer.values:
             cells.append("")
         else:
             cells.append(_number(values.sel(layer=layer).values))
     return (
-        f"<tr><td>{escape(str(one.attrs['model']))}</td><td>{layer}</td>"
+        f"<tr><td>{escape(str(result.attrs['model']))}</td><td>{layer}</td>"
         + "".join(f"<td class='number'>{cell}</td>" for cell in cells)
         + "</tr>"
     )

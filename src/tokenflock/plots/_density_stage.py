@@ -6,8 +6,9 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from tokenflock.plots._shot import Shot
 from tokenflock.plots._spread import Spread, colour_norm
-from tokenflock.plots._stage import Camera, blank, layout
+from tokenflock.plots._stage import blank, layout
 from tokenflock.plots._story import literal
 from tokenflock.plots._time_axis import time_axis
 from tokenflock.plots.density_maps import density_bar, draw_map
@@ -15,11 +16,8 @@ from tokenflock.plots.radials import RadialView
 from tokenflock.plots.styles import Theme
 from tokenflock.plots.surfaces import BallView
 
-_CLIMBS = (
-    "free_energy",
-    "energy",
-    "order_parameter",
-)  # what is drawn over time: the first that the result has
+# what is drawn over time: the first that the result has
+_CLIMBS = ("free_energy", "energy", "order_parameter")
 
 
 class DensityStage:
@@ -33,28 +31,21 @@ class DensityStage:
         theme: Theme,
         size: tuple[int, int],
         frames: np.ndarray,
-        *,
-        camera: Camera,
-        log_time: bool,
+        shot: Shot,
     ) -> None:
-        self.run, self.theme, self.size, self.frames, self.spin = (
-            run,
-            theme,
-            size,
-            frames,
-            camera.spin,
-        )
+        self.run, self.theme, self.size, self.frames = run, theme, size, frames
+        self.spin = shot.spin
         self.figure, self.canvas = blank(size)
         measure, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
         for ax in (above, below):
             left, bottom, width, height = ax.get_position().bounds
             ax.set_position((left, bottom, 0.83 * width, height))  # room for the colour bar
-        self.view = self._viewed(measure, camera)
-        self._curves(above, below, log_time)
+        self.view = self._viewed(measure, shot)
+        self._curves(above, below, bool(shot.log_time))
         self._head(theme)
         self._markers(above, below)
 
-    def _viewed(self, ax: Axes, camera: Camera) -> RadialView | BallView:
+    def _viewed(self, ax: Axes, shot: Shot) -> RadialView | BallView:
         if self.run.kind == "theta":
             return RadialView(ax, self.run, self.theme)
         return BallView(
@@ -62,8 +53,8 @@ class DensityStage:
             self.run,
             self.theme,
             norm=colour_norm(self.run),
-            azimuth=30.0 if camera.azimuth is None else camera.azimuth,
-            elevation=25.0 if camera.elevation is None else camera.elevation,
+            azimuth=30.0 if shot.azimuth is None else shot.azimuth,
+            elevation=25.0 if shot.elevation is None else shot.elevation,
         )
 
     def _curves(self, above: Axes, below: Axes, log_time: bool) -> None:
@@ -98,7 +89,7 @@ class DensityStage:
         return self.run.result[next(name for name in _CLIMBS if name in self.run.result)]
 
     def _head(self, theme: Theme) -> None:
-        remark = getattr(self.view, "remark", "")
+        remark = self.view.remark
         title = f"{self.run.heading}, $d$ = {self.run.d}" + (f"\n{remark}" if remark else "")
         self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
         self.clock = self.figure.text(

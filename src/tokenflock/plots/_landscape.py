@@ -38,10 +38,8 @@ def potential(q: np.ndarray, x: np.ndarray, w: np.ndarray, beta: float) -> np.nd
     """The potential of tokens x (n, d) at points q (..., d): between -1 and 1, and 1 at the place
     of a consensus.
     """
-    points, tokens = (
-        q.reshape(-1, q.shape[-1]).astype(np.float32),
-        x.astype(np.float32),
-    )  # a colour needs no more digits
+    # a colour needs no more digits
+    points, tokens = (q.reshape(-1, q.shape[-1]).astype(np.float32), x.astype(np.float32))
     logits = points @ tokens.T
     if beta == 0:
         return (logits @ w).reshape(q.shape[:-1])

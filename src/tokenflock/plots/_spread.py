@@ -22,13 +22,8 @@ from tokenflock.verbs.measure import dynamics_of
 
 LABEL = r"density $\rho$"
 UNIFORM = 1 / (2 * np.pi)  # the density of the uniform measure on the circle
-ANGLES = {
-    0.0: "0",
-    0.5: r"$\pi/2$",
-    1.0: r"$\pi$",
-    1.5: r"$3\pi/2$",
-    2.0: r"$2\pi$",
-}  # in units of pi
+# in units of pi
+ANGLES = {0.0: "0", 0.5: r"$\pi/2$", 1.0: r"$\pi$", 1.5: r"$3\pi/2$", 2.0: r"$2\pi$"}
 NAMES = {"theta": r"angle $\theta$", "latitude": "angle to the axis"}
 _STEEP = 10.0  # times the uniform density: a peak beyond it asks for logarithmic colours
 _DECADES = 2.0  # that they show
@@ -40,9 +35,8 @@ class Spread:
     """Frames of a density on the circle (theta), on latitudes, or on S^2 (latitude, longitude)."""
 
     result: xr.Dataset
-    density: (
-        np.ndarray
-    )  # (frames, nodes) or (frames, latitudes, longitudes), with respect to arc length or area
+    # (frames, nodes) or (frames, latitudes, longitudes), with respect to arc length or area
+    density: np.ndarray
     kind: str  # theta or latitude: the name of the first angle
     angle: np.ndarray
     timed: bool  # whether the result has an axis of time
@@ -51,10 +45,12 @@ class Spread:
 
     @property
     def times(self) -> np.ndarray:
+        """The times of the frames; one zero where there is no time."""
         return self.result["time"].values if self.timed else np.zeros(1)
 
     @property
     def frames(self) -> int:
+        """How many frames there are."""
         return len(self.density)
 
     @property
@@ -70,6 +66,7 @@ class Spread:
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
+        """How the result was made; empty where nobody knows."""
         try:
             return recipes.loads(self.result.attrs.get("recipe", "{}"))
         except UserError:
@@ -77,6 +74,7 @@ class Spread:
 
     @cached_property
     def law(self) -> Dynamics | None:
+        """The law of motion, where there is one that can be read."""
         return dynamics_of(self.result)
 
     @property
@@ -93,6 +91,7 @@ class Spread:
 
     @property
     def label(self) -> str:
+        """What the axis of frames is called on a plot."""
         return time_label()
 
     def frame(self, at: float | None) -> int:
@@ -110,6 +109,7 @@ class Spread:
         )
 
     def title(self, frame: int) -> str:
+        """What is shown, and when, in one or two lines."""
         return "\n".join(filter(None, [self.heading, self.moment(frame)]))
 
     @property

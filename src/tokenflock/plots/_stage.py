@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from tokenflock.observables.cluster_count import ClusterCount
-from tokenflock.plots._discs import colour_groups, discs
+from tokenflock.plots._discs import Discs, colour_groups, discs
+from tokenflock.plots._shot import Shot
 from tokenflock.plots._story import Story
 from tokenflock.plots._time_axis import time_axis
 from tokenflock.plots.circles import CircleView
@@ -22,63 +25,47 @@ from tokenflock.plots.timelines import draw_counts, draw_height
 INCHES = 4.5  # the shorter side of a film, so that letters keep their share of the picture
 
 
-@dataclass(frozen=True)
-class Camera:
-    """Where a sphere is seen from, in degrees, and by how many the camera turns during the film."""
+class View(Protocol):
+    """What a film shows of the tokens: the artists that move, and how they come to a frame."""
 
-    azimuth: float | None
-    elevation: float | None
-    spin: float
+    note: str
+    "what the title says of it"
+
+    def __init__(
+        self, ax: Axes, run: Story, theme: Theme, groups: np.ndarray, shot: Shot = ...
+    ) -> None: ...
+
+    @property
+    def artists(self) -> Sequence[Artist]:
+        """What is drawn again for each picture."""
+        ...
+
+    def show(self, frame: int, tokens: Discs, turn: float = 0.0) -> None:
+        """Bring the artists to a frame, with the camera turned by so many degrees."""
+
+
+# every view but 'auto', by the name that `film` takes
+VIEWS: dict[str, type[View]] = {"circle": CircleView, "plane": PlaneView, "sphere": SphereView}
 
 
 class Stage:
     """Tokens, a strip with energy and number of clusters, and a marker that moves along it."""
 
     def __init__(
-        self,
-        run: Story,
-        theme: Theme,
-        kind: str,
-        size: tuple[int, int],
-        frames: np.ndarray,
-        *,
-        camera: Camera,
-        tail: int,
-        landscape: bool,
-        clusters_at: float | None,
-        log_time: bool,
+        self, run: Story, theme: Theme, size: tuple[int, int], frames: np.ndarray, shot: Shot
     ) -> None:
-        self.run, self.theme, self.size, self.frames, self.spin = (
-            run,
-            theme,
-            size,
-            frames,
-            camera.spin,
-        )
+        self.run, self.theme, self.size, self.frames = run, theme, size, frames
+        self.spin = shot.spin
         self.figure, self.canvas = blank(size)
         tokens, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
-        groups = colour_groups(run, clusters_at)
-        if kind == "circle":
-            self.view = CircleView(tokens, run, theme, groups, tail=tail, landscape=landscape)
-        elif kind == "plane":
-            self.view = PlaneView(tokens, run, theme, groups, tail=tail)
-        else:
-            self.view = SphereView(
-                tokens,
-                run,
-                theme,
-                groups,
-                tail=tail,
-                landscape=landscape,
-                azimuth=camera.azimuth,
-                elevation=camera.elevation,
-            )
+        groups = colour_groups(run, shot.clusters_at)
+        self.view = VIEWS[shot.view](tokens, run, theme, groups, shot)
         shown = np.unique(frames)
         self.discs = dict(zip(shown.tolist(), discs(run, shown, groups)))
         draw_height(above, run, theme)
         draw_counts(below, run, theme, run.delta)
-        time_axis(above, run, log_time, label=False)
-        time_axis(below, run, log_time)
+        time_axis(above, run, bool(shot.log_time), label=False)
+        time_axis(below, run, bool(shot.log_time))
         above.tick_params(labelbottom=False)
         self._head(theme)
         self.panels = above, below
@@ -89,7 +76,7 @@ class Stage:
         straight = (
             "straight lines between layers" if self.run.of_model and self.run.decimals else ""
         )
-        note = ", ".join(filter(None, [getattr(self.view, "note", ""), straight]))
+        note = ", ".join(filter(None, [self.view.note, straight]))
         title = f"{self.run.heading}, $n$ = {self.run.n}, $d$ = {self.run.d}" + (
             f"\n{note}" if note else ""
         )
@@ -104,22 +91,13 @@ class Stage:
             self.run.height().values,
             self.run.measured(ClusterCount(self.run.delta)).values,
         )
+        dot: dict[str, Any] = {"ms": 5, "mew": 0.7, "zorder": 4, "clip_on": False}
         self.cursors = [
             ax.axvline(self.run.times[0], color=theme.palette[1], lw=1.1, zorder=3)
             for ax in (above, below)
         ]
         self.dots = [
-            ax.plot(
-                [],
-                [],
-                "o",
-                ms=5,
-                color=theme.palette[1],
-                mec=theme.paper,
-                mew=0.7,
-                zorder=4,
-                clip_on=False,
-            )[0]
+            ax.plot([], [], "o", color=theme.palette[1], mec=theme.paper, **dot)[0]
             for ax in (above, below)
         ]
         self.moving = [*self.view.artists, *self.cursors, *self.dots, self.clock]

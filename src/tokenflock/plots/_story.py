@@ -34,26 +34,32 @@ class Story:
 
     @property
     def times(self) -> np.ndarray:
+        """The times (or layers) of the frames."""
         return self.result["time"].values
 
     @property
     def frames(self) -> int:
+        """How many frames there are."""
         return self.x.shape[0]
 
     @property
     def n(self) -> int:
+        """How many tokens there are."""
         return self.x.shape[1]
 
     @property
     def d(self) -> int:
+        """Dimension of the space of a token."""
         return self.x.shape[2]
 
     @cached_property
     def law(self) -> Dynamics | None:
+        """The law of motion, where there is one that can be read."""
         return dynamics_of(self.result)
 
     @property
     def beta(self) -> float | None:
+        """The inverse temperature of the law, where it has one."""
         return None if self.law is None else self.law.inverse_temperature
 
     @property
@@ -92,6 +98,7 @@ class Story:
 
     @property
     def convention(self) -> str:
+        """How time is counted, in words: flow, or layer map."""
         return literal(self.result.attrs.get("convention", ""))
 
     @property
@@ -144,9 +151,8 @@ class Story:
         part = self.result if frames is None else self.result.isel(time=frames)
         if bound.name in part and part[bound.name].attrs.get("observable") == repr(bound):
             return part[bound.name]
-        return measure(part[["x", "w"]], bound)[
-            bound.name
-        ]  # what else is there may have other axes of the same name
+        # what else is there may have other axes of the same name
+        return measure(part[["x", "w"]], bound)[bound.name]
 
     def height(self) -> xr.DataArray:
         """How far the tokens have climbed: the energy, one at consensus; where there is no beta,

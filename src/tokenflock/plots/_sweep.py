@@ -45,10 +45,12 @@ class Sweep:
 
     @property
     def frames(self) -> int:
+        """How many frames there are."""
         return len(self.times)
 
     @property
     def parameter_label(self) -> str:
+        """What the axis of the parameter is called on a plot."""
         return _WORDS.get(_last(self.parameter), symbol(self.parameter))
 
 

@@ -29,18 +29,20 @@ def curves(
 
     Bands are the mean over repeats with two standard errors either way.
 
-    Args: result: an ensemble over one parameter, as from `phase_diagram` or `ensemble`. ax: where
-      to draw; a new figure unless given. observable: the variable to show; the first unless given.
+    Args:
+      result: an ensemble over one parameter, as from `phase_diagram` or `ensemble`.
+      ax: where to draw; a new figure unless given.
+      observable: the variable to show; the first unless given.
       log_time: logarithmic time; unless given, where frames span over three decades in about equal
-      ratios. title: say what ran.
+        ratios.
+      title: say what ran.
     """
     swept = sweep(result, observable)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.2).add_subplot()
         mapped = ScalarMappable(_norm(swept.values), _shades(theme))
-        presence = float(
-            np.clip((_FEW / len(swept.values)) ** 0.5, 0.4, 1)
-        )  # many curves are drawn fainter
+        # many curves are drawn fainter
+        presence = float(np.clip((_FEW / len(swept.values)) ** 0.5, 0.4, 1))
         for row, value in enumerate(swept.values):
             _curve(
                 ax,

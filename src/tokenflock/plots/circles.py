@@ -11,6 +11,7 @@ from matplotlib.patches import Circle, Polygon
 from tokenflock.errors import UserError
 from tokenflock.plots._discs import COINCIDE, Discs, areas, colour_groups, colours, discs
 from tokenflock.plots._landscape import lowest, potential, steepness
+from tokenflock.plots._shot import Shot
 from tokenflock.plots._story import Story, story
 from tokenflock.plots.styles import Theme, canvas, look
 
@@ -31,7 +32,7 @@ def circle(
     """Tokens on the circle (d = 2) at one time.
 
     Tokens that coincide are one disc, whose area grows with its weight. Tails lead inwards into the
-    past. With `landscape`, the potential of the tokens is tokens around the circle: they climb it.
+    past. With `landscape`, the potential of the tokens is drawn around the circle: they climb it.
 
     Args:
       result: a run, or a model, with d = 2.
@@ -47,7 +48,7 @@ def circle(
         ax = ax if ax is not None else canvas(3.4, 3.6).add_subplot()
         frame = run.frame(at)
         groups = colour_groups(run, clusters_at)
-        view = CircleView(ax, run, theme, groups, tail=tail, landscape=landscape)
+        view = CircleView(ax, run, theme, groups, Shot("circle", landscape, tail))
         view.show(frame, discs(run, np.array([frame]), groups, delta)[0])
         ax.set_title(f"{run.heading}\n{run.moment(frame)}")
     return ax
@@ -56,20 +57,15 @@ def circle(
 class CircleView:
     """The artists of a circle, brought to any frame by `show`."""
 
+    note = ""
+
     def __init__(
-        self,
-        ax: Axes,
-        run: Story,
-        theme: Theme,
-        groups: np.ndarray,
-        *,
-        tail: int = 0,
-        landscape: bool = False,
+        self, ax: Axes, run: Story, theme: Theme, groups: np.ndarray, shot: Shot = Shot()
     ) -> None:
         if run.d != 2:
             raise UserError(f"circle needs d = 2, got d = {run.d}; use sphere")
-        self.ax, self.run, self.theme, self.tail = ax, run, theme, tail
-        self.beta = steepness(run) if landscape else None
+        self.ax, self.run, self.theme, self.tail = ax, run, theme, shot.tail
+        self.beta = steepness(run) if shot.landscape else None
         self.floor = 0.0 if self.beta is None else min(lowest(run, self.beta, np.eye(2)), 0.95)
         self.rgba = colours(theme, groups)
         self._furnish()
@@ -79,7 +75,7 @@ class CircleView:
             ec="none",
             alpha=0.35,
             zorder=1,
-            visible=landscape,
+            visible=shot.landscape,
         )
         self.tails = LineCollection([], linewidths=0.9, zorder=2, capstyle="butt")
         self.discs: PathCollection = ax.scatter(

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from tokenflock.errors import UserError
 from tokenflock.plots._discs import colour_groups, discs
+from tokenflock.plots._shot import Shot
 from tokenflock.plots._story import Story, story
 from tokenflock.plots.circles import CircleView
 from tokenflock.plots.histograms import histogram
@@ -59,8 +60,8 @@ def _tokens(
     for ax, frame, tokens in zip(
         np.atleast_1d(home.subplots(1, len(frames))), frames, discs(run, frames, groups)
     ):
-        view = make(ax, run, theme, groups, tail=tail)
+        view = make(ax, run, theme, groups, Shot(tail=tail))
         view.show(int(frame), tokens)
         ax.set_title(run.moment(int(frame), convention=False), loc="center")
-        note = getattr(view, "note", "")
+        note = view.note
     return f", {note}" if note else ""

@@ -25,9 +25,13 @@ def density_over_time(
 
     On the circle the other axis is the angle, on S^(d-1) the angle to the axis of symmetry.
 
-    Args: result: a result of `meanfield.evolve`. ax: where to draw; a new figure unless given. log:
-      logarithmic colours, over two decades below the largest density; unless given, where the peak
-      is steep. log_time: logarithmic time. title: say what ran.
+    Args:
+      result: a result of `meanfield.evolve`.
+      ax: where to draw; a new figure unless given.
+      log: logarithmic colours, over two decades below the largest density; unless given, where the
+        peak is steep.
+      log_time: logarithmic time.
+      title: say what ran.
     """
     run = timed(result)
     with look(ax) as theme:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal, cast, get_args
+from typing import IO, TYPE_CHECKING, Unpack, cast, get_args
 
 import numpy as np
 import xarray as xr
@@ -15,9 +16,10 @@ from matplotlib.colors import to_rgba_array
 from tokenflock.errors import UserError, require
 from tokenflock.files import whole, writable
 from tokenflock.plots._density_stage import DensityStage
+from tokenflock.plots._shot import Shot, ShotOptions, ViewName
 from tokenflock.plots._spread import Spread, is_spread
-from tokenflock.plots._stage import Camera, Stage
-from tokenflock.plots._story import story
+from tokenflock.plots._stage import Stage
+from tokenflock.plots._story import Story, story
 from tokenflock.plots._time_axis import geometric
 from tokenflock.plots.density_maps import timed
 from tokenflock.plots.styles import ThemeName, style
@@ -25,9 +27,9 @@ from tokenflock.plots.styles import ThemeName, style
 if TYPE_CHECKING:
     from PIL import Image
 
-ViewName = Literal["auto", "circle", "sphere", "plane"]
 LONGEST = 86_400  # seconds of a film: a day
 SECONDS = 20  # about as long is the film of a deep model, unless asked otherwise
+_QUALITY = 18  # of H.264: a smaller number is a larger file
 _SIZES = {".mp4": (1280, 720), ".gif": (640, 360)}
 
 
@@ -35,20 +37,12 @@ def film(
     result: xr.Dataset,
     path: str | os.PathLike[str],
     *,
-    view: ViewName = "auto",
     fps: float = 30,
     seconds: float | None = None,
     size: tuple[int, int] | None = None,
     theme: ThemeName = "light",
-    landscape: bool = False,
-    tail: int = 15,
-    azimuth: float | None = None,
-    elevation: float | None = None,
-    spin: float = 0.0,
-    clusters_at: float | None = None,
-    log_time: bool | None = None,
-    between: int | None = None,
     progress: Callable[[float], None] | None = None,
+    **shot: Unpack[ShotOptions],
 ) -> Path:
     """A film of tokens, beside it energy and number of clusters with a marker that moves. Returns
     the path.
@@ -61,54 +55,55 @@ def film(
     more frames for a smoother film. Between the layers of a model tokens move on straight lines,
     and the clock tells the layer with decimals.
 
-    Args: result: a run, or a model, or a result of `meanfield.evolve`. path: where to write. view:
-      'circle' (d = 2), 'sphere' (d >= 3), 'plane' (of the first two principal axes), or 'auto' by
-      the dimension. fps: pictures a second. seconds: length, by leaving out or repeating frames
-      evenly; every frame once unless given. size: width and height in pixels, made even; 1280 x 720
-      (.gif: 640 x 360) unless given. A narrow film is stacked. theme: 'light' or 'dark'. landscape:
-      draw the potential of the tokens (not for a measure, as `tail` and `clusters_at`). tail: how
-      many earlier frames to draw behind each token. azimuth, elevation: of the camera, in degrees
-      (sphere). spin: degrees by which the camera turns during the film (sphere). clusters_at: the
-      time whose clusters give the colours; unless given see `trajectories`. log_time: logarithmic
-      time beside the tokens; unless given, where frames span over three decades in about equal
-      ratios. between: pictures between two layers of a model; as many as make twenty seconds, at
-      most 29, unless given. progress: called with the share of pictures that are done.
+    Args:
+      result: a run, or a model, or a result of `meanfield.evolve`.
+      path: where to write.
+      fps: pictures a second.
+      seconds: length, by leaving out or repeating frames evenly; every frame once unless given.
+      size: width and height in pixels, made even; 1280 x 720 (.gif: 640 x 360) unless given. A
+        narrow film is stacked.
+      theme: 'light' or 'dark'.
+      progress: called with the share of pictures that are done.
+      view: 'circle' (d = 2), 'sphere' (d >= 3), 'plane' (of the first two principal axes), or
+        'auto' by the dimension.
+      landscape: draw the potential of the tokens (not for a measure, as `tail`, `clusters_at`).
+      tail: how many earlier frames to draw behind each token; 15 unless given.
+      azimuth, elevation: of the camera, in degrees (sphere).
+      spin: degrees by which the camera turns during the film (sphere).
+      clusters_at: the time whose clusters give the colours; unless given see `trajectories`.
+      log_time: logarithmic time beside the tokens; unless given, where frames span over three
+        decades in about equal ratios.
+      between: pictures between two layers of a model; as many as make twenty seconds, at most 29,
+        unless given.
     """
-    path = Path(path)
-    width, height = _checked(path, fps, seconds, size, tail)
-    run = timed(result) if is_spread(result) else story(_moving(result, between, fps))
-    kind = _kind(view, run.d)
+    path, how = Path(path), Shot.of(shot)
+    size = _checked(path, fps, seconds, size, how.tail)
+    run = timed(result) if is_spread(result) else story(_moving(result, how.between, fps))
+    how = _settled(how, run)
     count = run.frames if seconds is None else max(1, round(seconds * fps))
     frames = np.linspace(0, run.frames - 1, count).round().astype(int)
     with style(theme) as colours:
-        camera = Camera(azimuth, elevation, spin)
-        log_time = geometric(run.times) if log_time is None else log_time
-        if isinstance(run, Spread):
-            fits = kind != "plane" and (kind == "circle") == (run.d == 2)
-            require(
-                fits,
-                "view",
-                "'auto' for a measure: a circle for d = 2, else a sphere",
-                f"{view!r} for d = {run.d}",
-            )
-            stage = DensityStage(
-                run, colours, (width, height), frames, camera=camera, log_time=log_time
-            )
-        else:
-            stage = Stage(
-                run,
-                colours,
-                kind,
-                (width, height),
-                frames,
-                camera=camera,
-                tail=tail,
-                landscape=landscape,
-                clusters_at=clusters_at,
-                log_time=log_time,
-            )
+        stage = (
+            DensityStage(run, colours, size, frames, how)
+            if isinstance(run, Spread)
+            else Stage(run, colours, size, frames, how)
+        )
         _write(path, stage, fps, progress or (lambda share: None))
     return path
+
+
+def _settled(shot: Shot, run: Story | Spread) -> Shot:
+    """The shot with its view and its time axis chosen, as what is filmed asks."""
+    view = _view(shot.view, run.d)
+    if isinstance(run, Spread):
+        require(
+            view != "plane" and (view == "circle") == (run.d == 2),
+            "view",
+            "'auto' for a measure: a circle for d = 2, else a sphere",
+            f"{shot.view!r} for d = {run.d}",
+        )
+    log_time = geometric(run.times) if shot.log_time is None else shot.log_time
+    return replace(shot, view=view, log_time=log_time)
 
 
 def _checked(
@@ -176,7 +171,7 @@ def _moving(result: xr.Dataset, between: int | None, fps: float) -> xr.Dataset:
     )
 
 
-def _kind(view: str, d: int) -> str:
+def _view(view: ViewName, d: int) -> ViewName:
     require(
         view in get_args(ViewName), "view", " or ".join(map(repr, get_args(ViewName))), repr(view)
     )
@@ -216,31 +211,11 @@ def _write_mp4(
     """
     from imageio_ffmpeg import get_ffmpeg_exe
 
-    source = [
-        "-f",
-        "rawvideo",
-        "-pix_fmt",
-        "rgba",
-        "-s",
-        "{}x{}".format(*stage.size),
-        "-r",
-        f"{fps:g}",
-        "-i",
-        "-",
-    ]
-    target = [
-        "-an",
-        "-c:v",
-        "libx264",
-        "-pix_fmt",
-        "yuv420p",
-        "-crf",
-        "18",
-        "-preset",
-        "fast",
-        "-movflags",
-        "+faststart",
-    ]
+    # raw pictures in, H.264 out
+    width, height = stage.size
+    source = f"-f rawvideo -pix_fmt rgba -s {width}x{height} -r {fps:g} -i -".split()
+    target = f"-an -c:v libx264 -pix_fmt yuv420p -crf {_QUALITY} -preset fast".split()
+    target += ["-movflags", "+faststart"]
     command = [get_ffmpeg_exe(), "-y", "-loglevel", "error", *source, *target, str(path)]
     with open(path.with_suffix(".log"), "w+b") as log:
         coder = subprocess.Popen(
@@ -272,9 +247,8 @@ def _write_gif(
     from PIL import Image
 
     palette = _palette(stage)
-    clock = np.round(
-        100 * np.arange(len(stage.frames) + 1) / fps
-    )  # a GIF counts in hundredths of a second
+    # a GIF counts in hundredths of a second
+    clock = np.round(100 * np.arange(len(stage.frames) + 1) / fps)
 
     def quantised(picture: np.ndarray) -> Image.Image:
         return Image.fromarray(picture[..., :3]).quantize(palette=palette, dither=Image.Dither.NONE)
@@ -311,9 +285,8 @@ def _palette(stage: Stage | DensityStage) -> Image.Image:
     colours = np.concatenate(
         [np.array((frequent.getpalette() or [])[: 3 * 72]).reshape(-1, 3), sure]
     )
-    colours[np.abs(colours - sure[0]).max(axis=1) <= 6] = sure[
-        0
-    ]  # near misses of the paper would tint it
+    near = np.abs(colours - sure[0]).max(axis=1) <= 6  # would tint the paper
+    colours[near] = sure[0]
     palette = Image.new("P", (1, 1))
     palette.putpalette(colours.ravel().tolist())
     return palette

@@ -73,9 +73,8 @@ def seriation(x: np.ndarray) -> np.ndarray:
     if d == 2:
         angle = np.sort(np.arctan2(x[:, 1], x[:, 0]))
         gaps = np.diff(angle, append=angle[0] + 2 * np.pi)
-        start = angle[
-            (np.argmax(gaps) + 1) % n
-        ]  # cut the circle where it is emptiest, not amid a cluster
+        # cut the circle where it is emptiest, not amid a cluster
+        start = angle[(np.argmax(gaps) + 1) % n]
         places = np.mod(np.arctan2(x[:, 1], x[:, 0]) - start + 1e-9, 2 * np.pi)
         return np.argsort(places, kind="stable")
     return leaves_list(linkage(x, "average", optimal_ordering=n <= _MANY))

@@ -28,10 +28,13 @@ def trajectories(
     For d = 2 the angle, without jumps, in units of pi. For d > 2 the cosine to the final mean
     direction, or the first coordinate where the final mean has no direction.
 
-    Args: result: a run, or a model. ax: where to draw; a new figure unless given. log_time:
-      logarithmic time. clusters_at: the time whose clusters give the colours. Unless given it is
-      the last; where all tokens are one cluster by then, the end of the longest stage with a few
-      clusters. Where tokens are words of a model, the seven most frequent words have a colour each.
+    Args:
+      result: a run, or a model.
+      ax: where to draw; a new figure unless given.
+      log_time: logarithmic time.
+      clusters_at: the time whose clusters give the colours. Unless given it is the last; where all
+        tokens are one cluster by then, the end of the longest stage with a few clusters. Where
+        tokens are words of a model, the seven most frequent words have a colour each.
       title: say what ran.
     """
     run = story(result)

@@ -43,10 +43,14 @@ def phase_diagram(
     centred on the values of the parameter, whose axis is logarithmic where they are a geometric
     series.
 
-    Args: result: an ensemble over one parameter, as from `phase_diagram` or `ensemble`. ax: where
-      to draw; a new figure unless given. observable: the variable to show; the first unless given.
-      curve: draw the variable `transition` where there is one. log_time: logarithmic time; unless
-      given, where frames span over three decades in about equal ratios. title: say what ran.
+    Args:
+      result: an ensemble over one parameter, as from `phase_diagram` or `ensemble`.
+      ax: where to draw; a new figure unless given.
+      observable: the variable to show; the first unless given.
+      curve: draw the variable `transition` where there is one.
+      log_time: logarithmic time; unless given, where frames span over three decades in about equal
+        ratios.
+      title: say what ran.
     """
     swept = sweep(result, observable)
     with look(ax) as theme:
@@ -72,10 +76,13 @@ def phase_grid(
     """Phase diagrams side by side on one scale of colour. Each is titled by its d and by what else
     tells it from the others.
 
-    Args: results: ensembles over the same parameter, as from `phase_diagram` or `ensemble`.
-      columns: how many panels are in a row at most. observable: the variable to show; the first
-      unless given. curve: draw the variable `transition` where there is one. log_time: logarithmic
-      time; unless given, where frames span over three decades in about equal ratios.
+    Args:
+      results: ensembles over the same parameter, as from `phase_diagram` or `ensemble`.
+      columns: how many panels are in a row at most.
+      observable: the variable to show; the first unless given.
+      curve: draw the variable `transition` where there is one.
+      log_time: logarithmic time; unless given, where frames span over three decades in about equal
+        ratios.
     """
     require(len(results) > 0, "results", "at least one ensemble", "none")
     require(columns >= 1, "columns", "1 or more", columns)
@@ -169,9 +176,8 @@ def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
     inside = (values >= low) & (values <= high)
     if not inside.any():
         return None
-    near = (
-        inside | np.roll(inside, 1) | np.roll(inside, -1)
-    )  # one point more, so that the line ends at the border
+    # one point more, so that the line ends at the border
+    near = inside | np.roll(inside, 1) | np.roll(inside, -1)
     name = literal(swept.front.attrs.get("curve", "")).replace("n =", "$n$ =")
     label = "theory" + (f": {name}" if name else "")
     halo = [Stroke(linewidth=3.4, foreground=theme.paper), Normal()]

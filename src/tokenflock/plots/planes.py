@@ -9,6 +9,7 @@ from matplotlib.collections import LineCollection, PathCollection
 
 from tokenflock.errors import UserError
 from tokenflock.plots._discs import COINCIDE, Discs, areas, colour_groups, colours, discs
+from tokenflock.plots._shot import Shot
 from tokenflock.plots._story import Story, story
 from tokenflock.plots.styles import Theme, canvas, look
 
@@ -41,7 +42,7 @@ def plane(
         ax = ax if ax is not None else canvas(3.6, 3.8).add_subplot()
         frame = run.frame(at)
         groups = colour_groups(run, clusters_at)
-        view = PlaneView(ax, run, theme, groups, tail=tail)
+        view = PlaneView(ax, run, theme, groups, Shot("plane", tail=tail))
         view.show(frame, discs(run, np.array([frame]), groups, COINCIDE)[0])
         ax.set_title(f"{run.heading}\n{run.moment(frame)}, {view.note}")
     return ax
@@ -51,11 +52,11 @@ class PlaneView:
     """The artists of a plane, brought to any frame by `show`."""
 
     def __init__(
-        self, ax: Axes, run: Story, theme: Theme, groups: np.ndarray, *, tail: int = 0
+        self, ax: Axes, run: Story, theme: Theme, groups: np.ndarray, shot: Shot = Shot()
     ) -> None:
         if run.d < 2:
             raise UserError(f"plane needs d >= 2, got d = {run.d}; use timeline")
-        self.ax, self.run, self.theme, self.tail = ax, run, theme, tail
+        self.ax, self.run, self.theme, self.tail = ax, run, theme, shot.tail
         self.rgba = colours(theme, groups)
         self.mean, self.axes, self.note = _axes(run)
         self.seen = self._project(run.x)  # (frames, n, 2)

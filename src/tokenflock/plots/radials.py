@@ -22,9 +22,12 @@ def radial(
     The height is scaled to the peak, whose density is written beside the picture; the dashed ring
     is the uniform measure.
 
-    Args: result: a result of `meanfield.evolve` on the circle, or of `optimal_density` with a 2 by
-      2 matrix. ax: where to draw; a new figure unless given. at: the time; the last unless given.
-      The nearest frame is shown. title: say what is shown.
+    Args:
+      result: a result of `meanfield.evolve` on the circle, or of `optimal_density` with a 2 by 2
+        matrix.
+      ax: where to draw; a new figure unless given.
+      at: the time; the last unless given. The nearest frame is shown.
+      title: say what is shown.
     """
     run = spread(result, theta="use density_surface")
     with look(ax) as theme:
@@ -38,6 +41,8 @@ def radial(
 
 class RadialView:
     """The artists of a radial plot, brought to any frame by `show`."""
+
+    remark = ""
 
     def __init__(self, ax: Axes, run: Spread, theme: Theme) -> None:
         self.run = run

@@ -13,11 +13,8 @@ from tokenflock.errors import UserError
 from tokenflock.files import whole, writable
 from tokenflock.plots.styles import root_of
 
-_UNDATED = {
-    ".png": {},
-    ".pdf": {"CreationDate": None},
-    ".svg": {"Date": None},
-}  # the same figure gives the same file
+# the same figure gives the same file
+_UNDATED = {".png": {}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}
 
 
 def save_figure(figure: FigureBase | Axes, path: str | os.PathLike[str], *, dpi: int = 220) -> Path:

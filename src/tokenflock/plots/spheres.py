@@ -15,14 +15,14 @@ from matplotlib.patches import Circle
 from tokenflock.errors import UserError
 from tokenflock.plots._discs import COINCIDE, Discs, areas, colour_groups, colours, discs
 from tokenflock.plots._landscape import LABEL, lowest, potential, steepness
+from tokenflock.plots._shot import Shot
 from tokenflock.plots._story import Story, story
 from tokenflock.plots.styles import Theme, canvas, colour_bar, look
 
 _PIXELS = 110  # a side of the image of the ball
 _DUSK = -0.12  # the depth by which a token that goes behind the ball has become faint
-_LIGHT = np.array(
-    [-0.45, 0.6, 0.66]
-)  # where the light comes from, seen by the camera: right, up, towards us
+# where the light comes from, seen by the camera: right, up, towards us
+_LIGHT = np.array([-0.45, 0.6, 0.66])
 
 
 def sphere(
@@ -59,16 +59,8 @@ def sphere(
         ax = ax if ax is not None else canvas(3.9 if landscape else 3.4, 3.6).add_subplot()
         frame = run.frame(at)
         groups = colour_groups(run, clusters_at)
-        view = SphereView(
-            ax,
-            run,
-            theme,
-            groups,
-            tail=tail,
-            landscape=landscape,
-            azimuth=azimuth,
-            elevation=elevation,
-        )
+        shot = Shot("sphere", landscape, tail, azimuth, elevation)
+        view = SphereView(ax, run, theme, groups, shot)
         view.show(frame, discs(run, np.array([frame]), groups, delta)[0])
         ax.set_title("\n".join(filter(None, [run.heading, run.moment(frame), view.note])))
         if landscape:
@@ -80,25 +72,16 @@ class SphereView:
     """The artists of a sphere, brought to any frame and camera by `show`."""
 
     def __init__(
-        self,
-        ax: Axes,
-        run: Story,
-        theme: Theme,
-        groups: np.ndarray,
-        *,
-        tail: int = 0,
-        landscape: bool = False,
-        azimuth: float | None = None,
-        elevation: float | None = None,
+        self, ax: Axes, run: Story, theme: Theme, groups: np.ndarray, shot: Shot = Shot()
     ) -> None:
         if run.d < 3:
             raise UserError(f"sphere needs d >= 3, got d = {run.d}; use circle")
-        self.ax, self.run, self.theme, self.tail = ax, run, theme, tail
-        self.beta = steepness(run) if landscape else None
+        self.ax, self.run, self.theme, self.tail = ax, run, theme, shot.tail
+        self.beta = steepness(run) if shot.landscape else None
         self.rgba, self.terrain = colours(theme, groups), theme.terrain
         self.axes, self.note = principal_axes(run)
         self.floor = 0.0 if self.beta is None else min(lowest(run, self.beta, self.axes), 0.95)
-        self.azimuth, self.elevation = _camera(run, self.axes, azimuth, elevation)
+        self.azimuth, self.elevation = _camera(run, self.axes, shot.azimuth, shot.elevation)
         ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
         ax.axis("off")
         self.ball = ax.imshow(
@@ -118,7 +101,7 @@ class SphereView:
         ax.add_collection(self.lines, autolim=False)
         ax.add_collection(self.tails, autolim=False)
         self.artists = (
-            *((self.ball,) if landscape else ()),
+            *((self.ball,) if shot.landscape else ()),
             self.lines,
             self.rim,
             self.tails,
@@ -144,9 +127,8 @@ class SphereView:
             self._show_landscape(frame, camera, self.beta)
 
     def _show_tails(self, frame: int, camera: np.ndarray) -> None:
-        past = (
-            self.run.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T
-        )  # oldest first
+        # oldest first
+        past = self.run.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T
         age = np.arange(len(past) - 1, -1, -1) / self.tail
         segments = np.stack([past[:-1, :, :2], past[1:, :, :2]], axis=2).reshape(-1, 2, 2)
         depth = (past[:-1, :, 2] + past[1:, :, 2]).reshape(-1) / 2

@@ -30,10 +30,13 @@ def density_surface(
     For d > 3 a measure symmetric about an axis is drawn on a ball by its latitudes, and the title
     says so.
 
-    Args: result: a result of `optimal_density` with a 3 by 3 matrix, or of `meanfield.evolve` with
-      d >= 3. ax: where to draw; a new figure unless given. at: the time; the last unless given. The
-      nearest frame is shown. azimuth, elevation: of the camera, in degrees. title: say what is
-      shown.
+    Args:
+      result: a result of `optimal_density` with a 3 by 3 matrix, or of `meanfield.evolve` with d >=
+        3.
+      ax: where to draw; a new figure unless given.
+      at: the time; the last unless given. The nearest frame is shown.
+      azimuth, elevation: of the camera, in degrees.
+      title: say what is shown.
     """
     run = spread(result, latitude="use radial")
     with look(ax) as theme:

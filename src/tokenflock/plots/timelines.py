@@ -31,9 +31,13 @@ def timeline(
     The energy is in the convention `staircase`, one at consensus, so that plateaus can be read off.
     Where the dynamics has no beta, the order parameter takes its place, and the label says so.
 
-    Args: result: a run, or a model. figure: a figure or subfigure to draw in; a new one unless
-      given. log_time: logarithmic time. delta: tokens whose cosine is at least 1 - delta are in one
-      cluster; 1e-3 unless given, and 0.1 for a model. title: say what ran.
+    Args:
+      result: a run, or a model.
+      figure: a figure or subfigure to draw in; a new one unless given.
+      log_time: logarithmic time.
+      delta: tokens whose cosine is at least 1 - delta are in one cluster; 1e-3 unless given, and
+        0.1 for a model.
+      title: say what ran.
     """
     run = story(result)
     delta = run.delta if delta is None else delta

@@ -29,9 +29,12 @@ def training(
 
     Lines are means over prompts (or seeds), bands their range.
 
-    Args: result: `watch.nc`, which `tokenflock gpt train --watch` writes: variables with axes
-      `step`, `layer` and one more. axes: three axes to draw in; a new figure unless given. title:
-      above the first of them. legend: name the layers.
+    Args:
+      result: `watch.nc`, which `tokenflock gpt train --watch` writes: variables with axes `step`,
+        `layer` and one more.
+      axes: three axes to draw in; a new figure unless given.
+      title: above the first of them.
+      legend: name the layers.
     """
     held = {"step", "layer"} <= set(map(str, result.sizes)) and all(
         name in result for name in _SHOWN

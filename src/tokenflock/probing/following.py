@@ -141,9 +141,10 @@ def _idealised(block: Block, R: float) -> tuple[Dynamics, NeuralODE]:
     kind = {"relu": Activation.RELU, "tanh": Activation.TANH}.get(block.activation, Activation.GELU)
     heads = CausalHeads if block.causal else MultiHead
     if block.pre:
+        # the length is sqrt(d)
         first, second = (
             np.sqrt(len(norm.gain)) * norm.gain for norm in (block.first, block.second)
-        )  # the length is sqrt(d)
+        )
         attention = heads(
             V=block.O @ block.V * first / R, Q=block.Q * first, K=block.K * first, beta=block.scale
         )

@@ -37,17 +37,23 @@ def probe(
 ) -> xr.Dataset:
     """Run a real Transformer on texts and return its tokens layer by layer.
 
-    Args: model: a folder (of transformers, or one that `tokenflock gpt train` wrote), a name on the
-      Hugging Face hub, a model of transformers that is loaded already, or what
-      `tokenflock.probing.load` gave. texts: one text, many, a `Path`, or what
-      `tokenflock.probing.texts` gives (ready ids for models without a tokenizer). depth: passes of
-      the layer, for models whose layers share their weights (ALBERT); those of its config unless
-      given. variant: `Variant(heads, untrained, seed, dtype, device)`, how the model departs from
-      its config. record: `Recording(layers, normalise, attention, entropy, sublayers, final_norm,
-      states)`, what is kept: all layers and no attention unless said. tokens: `Selection(special,
-      first, length)`, which tokens count. observe: observables to add, measured batch by batch in
-      double precision. batch: prompts run at once. It changes no number. out: a netCDF file to
-      write to, prompt by prompt, for results that do not fit in memory; it is read back lazily.
+    Args:
+      model: a folder (of transformers, or one that `tokenflock gpt train` wrote), a name on the
+        Hugging Face hub, a model of transformers that is loaded already, or what
+        `tokenflock.probing.load` gave.
+      texts: one text, many, a `Path`, or what `tokenflock.probing.texts` gives (ready ids for
+        models without a tokenizer).
+      depth: passes of the layer, for models whose layers share their weights (ALBERT); those of its
+        config unless given.
+      variant: `Variant(heads, untrained, seed, dtype, device)`, how the model departs from its
+        config.
+      record: `Recording(layers, normalise, attention, entropy, sublayers, final_norm, states)`,
+        what is kept: all layers and no attention unless said.
+      tokens: `Selection(special, first, length)`, which tokens count.
+      observe: observables to add, measured batch by batch in double precision.
+      batch: prompts run at once. It changes no number.
+      out: a netCDF file to write to, prompt by prompt, for results that do not fit in memory; it is
+        read back lazily.
       progress: called with the share of the work that is done.
 
     Returns a Dataset with `x` (prompt, layer, token, coord), weights `w` (prompt, token) that are
@@ -60,13 +66,7 @@ def probe(
     for k, prompt in enumerate(prompts):
         _check_tokens(k, prompt, tokens)
     layers = record.places(loaded.facts.depth)
-    require(batch >= 1, "batch", "1 or more", batch)
-    require(
-        record.states or len(observe) > 0 or record.attends,
-        "states",
-        "True where nothing else is kept",
-        record.states,
-    )
+    _check_asked(record, observe, batch)
     size = max(map(len, prompts))
     sink = Memory() if out is None else File(out, len(prompts))
     attrs = _attrs(loaded, record, tokens, length, observe)
@@ -79,6 +79,16 @@ def probe(
             if progress:
                 progress((start + len(part)) / len(prompts))
     return sink.result()
+
+
+def _check_asked(record: Recording, observe: Sequence[Observable], batch: int) -> None:
+    require(batch >= 1, "batch", "1 or more", batch)
+    require(
+        record.states or len(observe) > 0 or record.attends,
+        "states",
+        "True where nothing else is kept",
+        record.states,
+    )
 
 
 def half_layers(result: xr.Dataset) -> xr.Dataset:

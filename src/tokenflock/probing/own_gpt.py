@@ -153,9 +153,8 @@ def load(folder: str | os.PathLike[str], variant: Variant = Variant()) -> OwnGPT
 
 def _block(layer: GPTBlock, pre: bool) -> Block:
     heads, d = layer.attention.heads, layer.attention.mix.shape[0]
-    Q, K, V = (
-        np.asarray(layer.attention.qkv, float).reshape(d, 3, heads, -1).transpose(1, 2, 3, 0)
-    )  # (heads, m, d) each
+    # (heads, m, d) each
+    Q, K, V = np.asarray(layer.attention.qkv, float).reshape(d, 3, heads, -1).transpose(1, 2, 3, 0)
     O = np.asarray(layer.attention.mix, float).reshape(heads, -1, d).swapaxes(1, 2)  # (heads, d, m)
     A, W = np.asarray(layer.perceptron.up, float).T, np.asarray(layer.perceptron.down, float).T
     arrays: dict[str, Any] = {"Q": Q, "K": K, "V": V, "O": O, "A": A, "W": W}

@@ -16,11 +16,8 @@ from typing import Any
 
 from tokenflock.errors import UserError, require
 
-PROMPTS = (
-    "prompts.json",
-    "prompts.csv",
-    "prompts.txt",
-)  # texts, or ready ids, that lie beside a model
+# texts, or ready ids, that lie beside a model
+PROMPTS = ("prompts.json", "prompts.csv", "prompts.txt")
 _WRAPPED = 300  # characters: a longer line was not wrapped by hand
 
 

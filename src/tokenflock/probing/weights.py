@@ -58,10 +58,8 @@ def trained(source: str) -> Any:
             f"{source} has a config.json but no weights (model.safetensors or pytorch_model.bin);"
             " bring them, or ask for fresh ones with untrained"
         )
-    options = {
-        "output_loading_info": True,
-        "ignore_mismatched_sizes": True,
-    }  # it is we who refuse them, by the report
+    # it is we who refuse them, by the report
+    options = {"output_loading_info": True, "ignore_mismatched_sizes": True}
     network, report = fetched(
         source, lambda **how: transformers.AutoModel.from_pretrained(source, **options, **how)
     )

@@ -31,9 +31,8 @@ class Claim:
     source: str
     measured: float | None
     interval: Interval
-    error: float | None = (
-        None  # standard error of the measured number, where it is an average over random systems
-    )
+    # standard error of the measured number, where it is an average over random systems
+    error: float | None = None
     note: str = ""
     erratum: str = ""  # what is printed, where print departs from this claim
 
@@ -88,14 +87,29 @@ def monte_carlo(expected: float, error: float, sigmas: float = 4.0, slack: float
 
 
 def at_most(value: float) -> Interval:
+    """Every number up to this one.
+
+    >>> at_most(2)
+    (-inf, 2.0)
+    """
     return -math.inf, float(value)
 
 
 def at_least(value: float) -> Interval:
+    """Every number from this one on.
+
+    >>> at_least(2)
+    (2.0, inf)
+    """
     return float(value), math.inf
 
 
 def between(low: float, high: float) -> Interval:
+    """Every number from `low` to `high`.
+
+    >>> between(1, 2)
+    (1.0, 2.0)
+    """
     return float(low), float(high)
 
 

@@ -101,7 +101,7 @@ class Folder:
         outcome = noted[1]
         pictures = [stem + suffix for stem in outcome.figures for suffix in (".png", ".pdf")]
         complete = all(
-            (self.path / one).exists() for one in (outcome.data, *pictures, *outcome.films)
+            (self.path / place).exists() for place in (outcome.data, *pictures, *outcome.films)
         )
         drawn = not figures or bool(outcome.figures) or not hasattr(item.load(), "draw")
         return outcome if complete and drawn else None

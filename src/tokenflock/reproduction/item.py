@@ -45,6 +45,7 @@ class Item:
         return f"{self.paper}/{self.stem.replace('_', '-')}"
 
     def load(self) -> ModuleType:
+        """Import the file of the item."""
         return importlib.import_module(
             f"tokenflock.papers.{self.paper.replace('-', '_')}.{self.stem}"
         )
@@ -64,8 +65,8 @@ def find(names: list[str] | tuple[str, ...]) -> list[Item]:
     """
     if not names:
         return [item for paper in papers() for item in paper.items]
-    found = [item for name in names for item in _find(name.strip("/"))]
-    return list(dict.fromkeys(found))
+    items = [item for name in names for item in _find(name.strip("/"))]
+    return list(dict.fromkeys(items))
 
 
 def _find(name: str) -> tuple[Item, ...]:

@@ -28,7 +28,7 @@ class Outcome:
     def verdict(self) -> str:
         """The worst of its claims."""
         verdicts = {claim.verdict for claim in self.claims}
-        return next((one for one in (FAILS, NOT_RUN, HOLDS) if one in verdicts), HOLDS)
+        return next((verdict for verdict in (FAILS, NOT_RUN, HOLDS) if verdict in verdicts), HOLDS)
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class Report:
 
     @property
     def claims(self) -> list[Claim]:
+        """The claims of all items, in their order."""
         return [claim for outcome in self.outcomes for claim in outcome.claims]
 
     @property

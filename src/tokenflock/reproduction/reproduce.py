@@ -41,12 +41,16 @@ def reproduce(
 ) -> Report:
     """Rerun papers, figures or statements, and judge every claim.
 
-    Args: names: `"perspective"` for a whole paper, `"perspective/fig3"` for an item, or several;
-      all papers unless given. scale: 'quick' (minutes on two cores) or 'paper' (the published
-      sizes). out: a folder for index.html, claims.json, data (netCDF) and figures; nothing is
-      written unless given. Items that are finished there are not run again. figures: draw. Without,
-      claims only. model: a trained model for the items that need one. again: run finished items
-      again. watcher: told of beginnings, progress and ends.
+    Args:
+      names: `"perspective"` for a whole paper, `"perspective/fig3"` for an item, or several; all
+        papers unless given.
+      scale: 'quick' (minutes on two cores) or 'paper' (the published sizes).
+      out: a folder for index.html, claims.json, data (netCDF) and figures; nothing is written
+        unless given. Items that are finished there are not run again.
+      figures: draw. Without, claims only.
+      model: a trained model for the items that need one.
+      again: run finished items again.
+      watcher: told of beginnings, progress and ends.
 
     >>> report = reproduce("perspective/fig6")
     >>> report.holds, report["perspective/fig6"].claims[0].verdict

@@ -18,6 +18,7 @@ class Method(enum.Enum):
 
     @property
     def order(self) -> int:
+        """The order p of the pair: an error of h^(p+1) in a step h."""
         return {"Dopri8": 8, "Tsit5": 5, "Bosh3": 3}[self.value]
 
 

@@ -30,5 +30,9 @@ class Box(Start):
     def shape(self) -> tuple[int, int]:
         return self.n, self.d
 
+    @property
+    def on_sphere(self) -> bool:
+        return False
+
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return jax.random.uniform(key, self.shape, minval=-self.side, maxval=self.side)

@@ -17,9 +17,8 @@ def equiangular(n: int, d: int, rho: float) -> np.ndarray:
     values, vectors = np.linalg.eigh((1 - rho) * np.eye(n) + rho)
     root = vectors * np.sqrt(np.maximum(values, 0))  # rows have the wanted Gram matrix
     x = np.zeros((n, d))
-    x[:, : min(n, d)] = root[:, ::-1][
-        :, : min(n, d)
-    ]  # the largest eigenvalues first: the simplex needs only n - 1 of them
+    # the largest eigenvalues first: the simplex needs only n - 1 of them
+    x[:, : min(n, d)] = root[:, ::-1][:, : min(n, d)]
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
@@ -55,6 +54,10 @@ class Equiangular(Start):
     @property
     def shape(self) -> tuple[int, int]:
         return self.n, self.d
+
+    @property
+    def random(self) -> bool:
+        return False
 
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return equiangular(self.n, self.d, self.rho)

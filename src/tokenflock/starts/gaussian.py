@@ -30,5 +30,9 @@ class Gaussian(Start):
     def shape(self) -> tuple[int, int]:
         return self.n, self.d
 
+    @property
+    def on_sphere(self) -> bool:
+        return False
+
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return self.scale * jax.random.normal(key, self.shape)

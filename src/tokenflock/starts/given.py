@@ -58,8 +58,20 @@ class Given(Start):
         n, d = np.shape(self.x)
         return n, d
 
+    @property
+    def on_sphere(self) -> bool:
+        return bool(np.allclose(np.linalg.norm(self.x, axis=1), 1))
+
+    @property
+    def random(self) -> bool:
+        return False
+
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return self.x
+
+    @classmethod
+    def example(cls) -> Given:
+        return cls(np.array([[3.0, 4.0], [0.0, 1.0]]), w=np.array([1.0, 2.0]))
 
     def weights(self) -> np.ndarray:
         return super().weights() if self.w is None else np.asarray(self.w) / np.sum(self.w)

@@ -37,5 +37,9 @@ class Orthogonal(Start):
     def shape(self) -> tuple[int, int]:
         return self.n, self.d
 
+    @property
+    def random(self) -> bool:
+        return False
+
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return jnp.eye(self.n, self.d)

@@ -34,6 +34,10 @@ class Polygon(Start):
     def shape(self) -> tuple[int, int]:
         return self.n, 2
 
+    @property
+    def random(self) -> bool:
+        return self.noise != 0
+
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         angle = 2 * np.pi * np.arange(self.n) / self.n  # in NumPy: exact to double precision
         if self.noise == 0:

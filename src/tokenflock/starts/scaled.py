@@ -30,6 +30,14 @@ class Scaled(Start):
     def shape(self) -> tuple[int, int]:
         return self.base.shape
 
+    @property
+    def on_sphere(self) -> bool:
+        return self.base.on_sphere and self.radius == 1
+
+    @property
+    def random(self) -> bool:
+        return self.base.random
+
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return self.radius * self.base.draw(key)
 

@@ -37,5 +37,9 @@ class Simplex(Start):
     def shape(self) -> tuple[int, int]:
         return self.n, self.d
 
+    @property
+    def random(self) -> bool:
+        return False
+
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         return equiangular(self.n, self.d, -1 / (self.n - 1))

@@ -25,6 +25,16 @@ class Start(Frozen):
         """Tokens, for one random key."""
 
     @property
+    def on_sphere(self) -> bool:
+        """Whether every token has length one."""
+        return True
+
+    @property
+    def random(self) -> bool:
+        """Whether another key gives other tokens."""
+        return True
+
+    @property
     def spans(self) -> bool:
         """Whether tokens can be drawn `in_span`, which is less to draw."""
         return False
@@ -34,6 +44,11 @@ class Start(Frozen):
         each, the same Gram matrix.
         """
         raise NotImplementedError
+
+    @classmethod
+    def example(cls) -> Start:
+        """An instance: what the contract tests run on."""
+        return cls()
 
     def weights(self) -> np.ndarray:
         """Weights that sum to one; equal unless the start says otherwise."""

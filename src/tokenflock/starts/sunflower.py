@@ -27,6 +27,10 @@ class Sunflower(Start):
     def shape(self) -> tuple[int, int]:
         return self.n, 3
 
+    @property
+    def random(self) -> bool:
+        return False
+
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         height = 1 - (2 * np.arange(self.n) + 1) / self.n
         angle = np.pi * (3 - np.sqrt(5)) * np.arange(self.n)

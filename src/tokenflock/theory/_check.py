@@ -16,6 +16,7 @@ NumPy's own functions, a type checker cannot say which."""
 
 
 def refuse(argument: str, wanted: str, came: object, instead: str) -> NoReturn:
+    """Raise the error that names the argument, what was wanted, what came, and what to write."""
     raise UserError(
         f"{argument} must be {wanted}, got {came!r}. Write for example {argument}={instead}."
     )
@@ -33,6 +34,7 @@ def real(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.fl
 
 
 def finite(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
+    """Finite numbers."""
     array = real(argument, value, instead)
     if not np.isfinite(array).all():
         refuse(argument, "finite", value, instead)
@@ -40,6 +42,7 @@ def finite(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.
 
 
 def at_least(argument: str, value: ArrayLike, low: float, instead: str) -> NDArray[np.float64]:
+    """Numbers from `low` on."""
     array = real(argument, value, instead)
     if (array < low).any():
         refuse(argument, f"at least {low:g}", value, instead)
@@ -47,6 +50,7 @@ def at_least(argument: str, value: ArrayLike, low: float, instead: str) -> NDArr
 
 
 def above(argument: str, value: ArrayLike, low: float, instead: str) -> NDArray[np.float64]:
+    """Numbers greater than `low`."""
     array = real(argument, value, instead)
     if (array <= low).any():
         refuse(argument, f"greater than {low:g}", value, instead)
@@ -74,6 +78,7 @@ def within(
 
 
 def whole(argument: str, value: ArrayLike, low: int, instead: str) -> NDArray[np.float64]:
+    """Whole numbers from `low` on."""
     array = finite(argument, value, instead)
     if ((array < low) | (array != np.round(array))).any():
         refuse(argument, f"a whole number, at least {low}", value, instead)
@@ -81,6 +86,7 @@ def whole(argument: str, value: ArrayLike, low: int, instead: str) -> NDArray[np
 
 
 def nonzero(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
+    """Finite numbers, none of them zero."""
     array = finite(argument, value, instead)
     if (array == 0).any():
         refuse(argument, "different from 0", value, instead)
@@ -88,6 +94,7 @@ def nonzero(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np
 
 
 def choice(argument: str, value: str, choices: Sequence[str]) -> str:
+    """One of the texts in `choices`."""
     if value not in choices:
         refuse(argument, "one of " + ", ".join(map(repr, choices)), value, repr(choices[0]))
     return value

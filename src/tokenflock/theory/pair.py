@@ -86,9 +86,8 @@ def weighted_pair_speed(
     """
     angle, beta, m = finite("angle", angle), finite("beta", beta), between("m", m, 0, 1, "0.5")
     with np.errstate(over="ignore"):
-        inverse = np.exp(
-            beta * (1 - np.cos(angle))
-        )  # 1/w, so that a far pair gives 0 and never 0/0
+        # 1/w, so that a far pair gives 0 and never 0/0
+        inverse = np.exp(beta * (1 - np.cos(angle)))
     pull = (1 - m) / (m * inverse + 1 - m) + m / ((1 - m) * inverse + m)
     return (-pull * np.sin(angle))[()]
 

@@ -41,9 +41,8 @@ def polygon_eigenvalue(
         with np.errstate(over="ignore"):
             return ((force * np.exp(beta * np.cos(x))).sum(-1) / n[..., 0])[()]
     logits = beta * np.cos(x)
-    top = np.maximum(
-        beta, logits.max(-1, keepdims=True, initial=-np.inf)
-    )  # the token itself has logit beta
+    # the token itself has logit beta
+    top = np.maximum(beta, logits.max(-1, keepdims=True, initial=-np.inf))
     weights = np.exp(logits - top)
     total = np.where(m < n, weights, 0.0).sum(-1) + np.exp(beta - top)[..., 0]
     return ((force * weights).sum(-1) / total)[()]

@@ -40,9 +40,8 @@ def growth_rate(
     kappa = above("kappa", kappa, 0, "10.0")
     laplace = k * (k + d - 2)
     drift = _drift(k, beta, d, choice("model", model, _MODELS))
-    return (laplace * (np.where(k == 0, 0.0, drift) - 1 / kappa))[
-        ()
-    ]  # k = 0 is mass, which is conserved
+    # k = 0 is mass, which is conserved
+    return (laplace * (np.where(k == 0, 0.0, drift) - 1 / kappa))[()]
 
 
 def _drift(k: NDArray, beta: NDArray, d: NDArray, model: str) -> NDArray:

@@ -66,9 +66,8 @@ def transition_curve(
         between("delta", delta, 0, 1, "1e-3"),
     )
     t, n, delta, gamma0 = np.broadcast_arrays(t, n, delta, finite("gamma0", gamma0, "0.0"))
-    direction = (
-        -1.0 if unnormalised else 1.0
-    )  # normalised attention slows down with beta, unnormalised speeds up
+    # normalised attention slows down with beta, unnormalised speeds up
+    direction = -1.0 if unnormalised else 1.0
 
     def lateness(beta: NDArray) -> NDArray:
         with np.errstate(divide="ignore"):

@@ -55,7 +55,7 @@ def axes(
     ...
     """
     parts = {"dynamics": dynamics, "start": start, "solver": solver, "observe": tuple(observe)}
-    found = []
+    swept = []
     for name, values in over.items():
         array = np.asarray(values)
         if array.ndim == 0 or array.size == 0:
@@ -69,8 +69,8 @@ def axes(
             )
         path = _dotted(name, parts) if "." in name else _bare(name, parts)
         shapes = path[0] in ("start", "solver") or isinstance(_leaf(parts, path), (int, enum.Enum))
-        found.append(Axis(name, array, path, shapes))
-    return found
+        swept.append(Axis(name, array, path, shapes))
+    return swept
 
 
 def _leaf(tree: Any, path: tuple[Any, ...]) -> Any:
@@ -110,17 +110,18 @@ def _bare(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
 def _search(part: Any, path: tuple[Any, ...], name: str | None) -> list[tuple[Any, ...]]:
     """Every path to an attribute called `name` (None: any) in a tree of frozen objects."""
     if isinstance(part, tuple):
-        return [found for k, one in enumerate(part) for found in _search(one, (*path, k), name)]
+        inner = [_search(member, (*path, k), name) for k, member in enumerate(part)]
+        return [place for places in inner for place in places]
     if not isinstance(part, Frozen):
         return []
-    found = []
+    places = []
     for field in dataclasses.fields(part):
         here, value = (*path, field.name), getattr(part, field.name)
         if isinstance(value, Frozen):
-            found += _search(value, here, name)
+            places += _search(value, here, name)
         elif name in (None, field.name):
-            found.append(here)
-    return found
+            places.append(here)
+    return places
 
 
 def put(part: Any, path: tuple[Any, ...], value: Any) -> Any:

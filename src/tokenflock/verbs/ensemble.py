@@ -80,20 +80,9 @@ def ensemble(
     chosen = settled(options)
     summary = Summary(tuple(chosen.quantiles), keep)
     _check(dynamics, observe, repeats, summary.quantiles, chosen.matrices)
-    plan = Plan(
-        dynamics,
-        start,
-        _fixed(solver),
-        observe,
-        tuple(axes),
-        repeats,
-        When(t, times, frames),
-        chosen.matrices,
-        seed,
-        chosen.dtype,
-        chosen.rotate,
-        chosen.settle,
-    )
+    system = dynamics, start, _fixed(solver), observe
+    how = chosen.matrices, seed, chosen.dtype, chosen.rotate, chosen.settle
+    plan = Plan(*system, tuple(axes), repeats, When(t, times, frames), *how)
     plan.check()
     with ExitStack() as stack:
         store = chosen.store
@@ -133,6 +122,7 @@ class Tally:
     done: int = 0
 
     def add(self, steps: int) -> None:
+        """So many steps more are done; who watches is told."""
         self.done += steps
         if self.report:
             self.report(self.done, self.total)

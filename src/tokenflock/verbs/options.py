@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TypedDict
 
-from tokenflock.errors import UserError
+from tokenflock.errors import require_known
 from tokenflock.matrices._random import RandomMatrices
 from tokenflock.verbs.store import Store
 
@@ -56,10 +55,5 @@ class Settled:
 
 def settled(options: Options) -> Settled:
     """The options with their defaults; an unknown one is an error."""
-    names = Options.__annotations__
-    for name in options:
-        if name not in names:
-            near = get_close_matches(name, names, n=1)
-            remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-            raise UserError(f"ensemble has no option {name!r}; {remedy}")
+    require_known("ensemble", options, Options.__annotations__)
     return Settled(**options)

@@ -52,6 +52,7 @@ class Plan:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """How many values each axis has."""
         return tuple(len(axis.values) for axis in self.axes)
 
     def sheets(self) -> list[Sheet]:
@@ -111,6 +112,7 @@ class Plan:
         return np.asarray(steps), times
 
     def total_steps(self) -> int:
+        """Steps of all systems together."""
         return sum(
             len(sheet.cells) * self.repeats * int(self.steps(sheet.solver)[0][-1])
             for sheet in self.sheets()
@@ -126,6 +128,7 @@ class Plan:
         )
 
     def recipe(self) -> dict[str, Any]:
+        """What was asked for, as a file keeps it."""
         return {
             "verb": "ensemble",
             "dynamics": self.dynamics,

@@ -47,13 +47,20 @@ def simulate(
 ) -> xr.Dataset:
     """Follow one system of tokens and return its trajectory.
 
-    Args: dynamics: the law of motion. start: a start law, or an array of tokens (n, d). t: final
-      time. times: the times to keep, instead of `frames` equal ones. A solver of fixed step keeps
-      multiples of its step. frames: how many times to keep, the start included. solver:
-      `Adaptive()` unless given (`EulerMaruyama` for noisy laws, `Euler` for discontinuous ones).
-      observe: observables to add to the result. until: an event that ends the run before t. seed:
-      of the start and the noise. dtype: 'float64' or 'float32'. progress: called with the share of
-      the work that is done.
+    Args:
+      dynamics: the law of motion.
+      start: a start law, or an array of tokens (n, d).
+      t: final time.
+      times: the times to keep, instead of `frames` equal ones. A solver of fixed step keeps
+        multiples of its step.
+      frames: how many times to keep, the start included.
+      solver: `Adaptive()` unless given (`EulerMaruyama` for noisy laws, `Euler` for discontinuous
+        ones).
+      observe: observables to add to the result.
+      until: an event that ends the run before t.
+      seed: of the start and the noise.
+      dtype: 'float64' or 'float32'.
+      progress: called with the share of the work that is done.
 
     Returns a Dataset with `x` (time, particle, coord), `w` (particle), the observables, and in
     `attrs` the recipe.
@@ -78,19 +85,10 @@ def simulate(
             blocks.append(block)
             if progress:
                 progress(float(block[0][-1] / keep[-1]))
-    recipe = {
-        "verb": "simulate",
-        "dynamics": dynamics,
-        "start": start,
-        "solver": solver,
-        "t": float(keep[-1]),
-        "times": None if times is None else [float(value) for value in times],
-        "frames": frames,
-        "until": until,
-        "observe": list(observe),
-        "seed": seed,
-        "dtype": dtype,
-    }
+    recipe = {"verb": "simulate", "dynamics": dynamics, "start": start, "solver": solver}
+    recipe |= {"t": float(keep[-1]), "frames": frames, "until": until, "observe": list(observe)}
+    recipe |= {"times": None if times is None else [float(value) for value in times]}
+    recipe |= {"seed": seed, "dtype": dtype}
     result = _dataset(blocks, np.asarray(w), solver, recipe, until, keep[-1])
     return measure(result, observe) if observe else result
 

@@ -53,7 +53,8 @@ class Group:
             first = k * self.repeats
             done = np.flatnonzero(self.known[first : first + self.repeats])
             if len(done):
-                yield cell, done, {name: one[first + done] for name, one in self.values.items()}
+                here = first + done
+                yield cell, done, {name: array[here] for name, array in self.values.items()}
 
 
 class Store:
@@ -95,6 +96,7 @@ class Store:
         return self.cells[cell]
 
     def values(self) -> Iterator[Values]:
+        """The values of every cell that is done."""
         return iter(self.cells.values())
 
     def open(self, cells: Sequence[Cell], repeats: int) -> Group:
@@ -108,7 +110,7 @@ class Store:
 
     def keep(self, rows: np.ndarray, values: Values) -> None:
         """Keep finished systems of the cells that run; now and then write what there is."""
-        size = sum(one.nbytes // max(len(one), 1) for one in values.values())
+        size = sum(array.nbytes // max(len(array), 1) for array in values.values())
         if self.path is not None and self.group is not None:
             if size * len(self.group.known) <= MOST:
                 self.group.put(rows, values)
@@ -129,16 +131,16 @@ class Store:
             return
         began = time.monotonic()
         data = {
-            f"{_text(cell)}|{name}": one
+            f"{_text(cell)}|{name}": array
             for cell, values in self.cells.items()
-            for name, one in values.items()
+            for name, array in values.items()
         }
         waiting = [(cell, *kept) for cell, kept in self.systems.items()]
         running = [] if self.group is None else list(self.group.parts())
         for cell, done, values in (*waiting, *running):
             if cell not in self.cells:
                 data |= {f"{_text(cell)}~": done}
-                data |= {f"{_text(cell)}~{name}": one for name, one in values.items()}
+                data |= {f"{_text(cell)}~{name}": array for name, array in values.items()}
         packed = io.BytesIO()
         np.savez(packed, allow_pickle=False, mark=np.asarray(self.mark), **data)
         with whole(self.path) as part:

@@ -101,9 +101,8 @@ def _example(count: int) -> xr.Dataset:
         for seed in range(count)
     ]
     clusters = np.array([int(run.cluster_count[-1]) for run in runs])
-    along = [
-        float((run.x[-1, :, 1] ** 2).mean()) for run in runs
-    ]  # 1 where all are at the ends of the top axis
+    # 1 where all are at the ends of the top axis
+    along = [float((run.x[-1, :, 1] ** 2).mean()) for run in runs]
     return runs[int(np.argmax(np.where(clusters == 2, along, 0)))].assign(
         clusters=("run", clusters)
     )
@@ -255,9 +254,8 @@ def _stable_claim(sweep: xr.Dataset) -> Claim:
     (low, high), d = trap_window(1.0), sweep.d.values[:, None]
     two = (sweep.cluster_count.values == 2) & ((d < low) | (d > high))
     p = np.clip((1 + sweep.order_parameter.values.astype(float)) / 2, 0.5, 1 - 1e-9)
-    rest = two & (
-        np.abs(N * p - np.round(N * p)) < 0.01
-    )  # opposite, so that |2p - 1| is the length of the mean
+    # opposite, so that |2p - 1| is the length of the mean
+    rest = two & (np.abs(N * p - np.round(N * p)) < 0.01)
     rate = expected_growth(d, p)[rest]
     edge = rest & (expected_growth(d, p[rest].max(initial=0.5)) > 0)
     values = [f"{value:.3f}" for value in sweep.d.values[edge.any(axis=1)]]

@@ -273,9 +273,8 @@ def _state_claims(states: xr.Dataset) -> list[Claim]:
 def _ascent_claims(runs: xr.Dataset) -> list[Claim]:
     d2, E = runs.d2.values, runs.flow_energy.values
     best = np.maximum(np.exp(d2), np.cosh(1))
-    before = (d2 >= -0.8) & (
-        d2 < float(maximiser_crossing(1.0))
-    )  # nearer to -1 pairs turn to e_1 slowly
+    # nearer to -1 pairs turn to e_1 slowly
+    before = (d2 >= -0.8) & (d2 < float(maximiser_crossing(1.0)))
     excess = runs.order_parameter.values[before]  # |2p - 1| of opposite clusters
     pairs = antipodal_energy(-1.0, (1 + excess) / 2)
     return [

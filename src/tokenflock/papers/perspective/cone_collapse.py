@@ -69,9 +69,8 @@ def compute(scale: Scale) -> xr.DataTree:
 def _collapse(run: xr.Dataset) -> xr.Dataset:
     """The widest gap 1 - <x_i, x_j> over time, and the slope of its logarithm."""
     x = run.x.values
-    gaps = ((x[:, :, None] - x[:, None]) ** 2).sum(-1).max(
-        axis=(1, 2)
-    ) / 2  # 1 - cosine, without cancellation
+    # 1 - cosine, without cancellation
+    gaps = ((x[:, :, None] - x[:, None]) ** 2).sum(-1).max(axis=(1, 2)) / 2
     late = (gaps > 1e-10) & (gaps < 1e-5)
     rate = -np.polyfit(run.time.values[late], np.log(gaps[late]), 1)[0]
     return xr.Dataset({"gap": ("time", gaps), "rate": rate}, coords={"time": run.time.values})

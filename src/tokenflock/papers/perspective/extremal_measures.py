@@ -43,15 +43,8 @@ from tokenflock.theory import (
 SOURCE = "Proposition 3.4"
 BETA, N = 4.0, 16
 DEGREES = np.arange(9)
-CELLS = (
-    (0.5, 2),
-    (1.0, 2),
-    (4.0, 2),
-    (9.0, 2),
-    (1.0, 3),
-    (4.0, 3),
-    (4.0, 16),
-)  # beta, d of the empirical measures
+# beta, d of the empirical measures
+CELLS = ((0.5, 2), (1.0, 2), (4.0, 2), (9.0, 2), (1.0, 3), (4.0, 3), (4.0, 16))
 
 
 def compute(scale: Scale) -> xr.DataTree:
@@ -116,9 +109,8 @@ def _density(starts: int) -> xr.Dataset:
 
 
 def _minimise(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-    kernel = np.array(
-        [energy_by_weight(x, BETA, e) for e in np.eye(len(x)) + 1e-300]
-    )  # linear in the weights: its matrix
+    # linear in the weights: its matrix
+    kernel = np.array([energy_by_weight(x, BETA, e) for e in np.eye(len(x)) + 1e-300])
 
     def slope(u: np.ndarray) -> np.ndarray:
         w = softmax(u)

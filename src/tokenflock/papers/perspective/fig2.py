@@ -38,10 +38,8 @@ from tokenflock.theory import attraction_range, equiangular_cosine, saddle_thres
 
 SOURCE = "Figure 2"
 N = 32
-SYNCHRONISED, FAILS = (
-    -0.16,
-    -2 / 3,
-)  # arXiv 2507.22857: consensus from -0.16 on; below -2/3 not if 3 divides n
+# arXiv 2507.22857: consensus from -0.16 on; below -2/3 not if 3 divides n
+SYNCHRONISED, FAILS = (-0.16, -2 / 3)
 TRIANGLE = 2 * np.pi * np.arange(3) / 3
 BESIDE = (-0.8, -0.5)
 

@@ -46,10 +46,8 @@ THEORY = {
     "flow": lambda t: float(transition_curve(t, n=N)),
 }
 TIMES = (10.0, 30.0)
-WINDOWS = {
-    "layer": (4.85, 6.75),
-    "flow": (5.05, 6.85),
-}  # betas in which the fronts at these times are looked for
+# betas in which the fronts at these times are looked for
+WINDOWS = {"layer": (4.85, 6.75), "flow": (5.05, 6.85)}
 SYSTEMS = 32  # in each cell of a layer map at quick scale
 PRINTED = {10.0: 4.75, 30.0: 6.45}  # the black curve, read off the figure to 0.05
 TABLE_TIMES, TABLE_BETAS, BATCH = (

@@ -35,12 +35,10 @@ from tokenflock.theory import dirac_energy
 SOURCE = "Lemmas 3.6 and 3.7"
 BETAS = (0.5, 2.0, 5.0)
 N, D, BETA, STEP, END = 12, 3, 2.0, 0.005, 2.0
-SHAPE = np.array(
-    [[1.0, 0.3, 0.0], [0.3, -0.6, 0.2], [0.0, 0.2, 0.4]]
-)  # a symmetric matrix, neither positive nor negative
-EIGHTH = np.array(
-    [1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280]
-)  # first derivative, order 8
+# a symmetric matrix, neither positive nor negative
+SHAPE = np.array([[1.0, 0.3, 0.0], [0.3, -0.6, 0.2], [0.0, 0.2, 0.4]])
+# first derivative, order 8
+EIGHTH = np.array([1 / 280, -4 / 105, 1 / 5, -4 / 5, 0, 4 / 5, -1 / 5, 4 / 105, -1 / 280])
 
 
 def compute(scale: Scale) -> xr.DataTree:
@@ -81,9 +79,8 @@ def _at_point(
         return float(energy_by_weight(np.vstack([point, x]), beta, weights)[0])
 
     gradient = _gradient(variation, q)
-    log_Z = _gradient(
-        lambda point: np.log(beta * variation(point)), q
-    )  # Z = beta times the first variation
+    # Z = beta times the first variation
+    log_Z = _gradient(lambda point: np.log(beta * variation(point)), q)
     error = np.linalg.norm(gradient - field) / np.linalg.norm(field)
     factor = log_Z @ X / (X @ X)
     residual = np.linalg.norm(log_Z - factor * X) / np.linalg.norm(log_Z)

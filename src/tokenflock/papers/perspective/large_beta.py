@@ -47,20 +47,10 @@ from tokenflock.theory import (
 )
 
 SOURCE = "Theorem 5.1"
-RANGES = (
-    (1.0, 2),
-    (2.0, 2),
-    (4.0, 2),
-    (6.0, 2),
-    (9.0, 2),
-    (100.0, 2),
-    (2.0, 3),
-    (9.0, 3),
-)  # beta, d
-SEARCHES = (
-    (3, -1.0),
-    *((n, float(b)) for n in (4, 5) for b in (1, 2, saddle_threshold(n))),
-)  # n, beta
+# beta, d
+RANGES = ((1.0, 2), (2.0, 2), (4.0, 2), (6.0, 2), (9.0, 2), (100.0, 2), (2.0, 3), (9.0, 3))
+# n, beta
+SEARCHES = ((3, -1.0), *((n, float(b)) for n in (4, 5) for b in (1, 2, saddle_threshold(n))))
 
 
 def compute(scale: Scale) -> xr.DataTree:
@@ -162,9 +152,8 @@ def _critical_points(rng: np.random.Generator, starts: int) -> xr.Dataset:
     """For each search: how many critical points that are no consensus, and how stable the most
     stable of them is.
     """
-    rows = [
-        _search(rng, n, beta, starts if beta > 0 else 6 * starts) for n, beta in SEARCHES
-    ]  # few find the triangle
+    # few find the triangle
+    rows = [_search(rng, n, beta, starts if beta > 0 else 6 * starts) for n, beta in SEARCHES]
     names = ("found", "growth", "lowest")
     return xr.Dataset(
         {name: ("search", [row[k] for row in rows]) for k, name in enumerate(names)},
@@ -195,9 +184,8 @@ def _search(rng: np.random.Generator, n: int, beta: float, starts: int) -> tuple
         cosines = np.cos(end.x[:, None] - end.x)
         if np.abs(end.fun).max() > 1e-11 or cosines.min() > 1 - 1e-4:
             continue
-        points.add(
-            tuple(np.sort(cosines, axis=None).round(3) + 0.0)
-        )  # the same for turned and renumbered tokens
+        # the same for turned and renumbered tokens
+        points.add(tuple(np.sort(cosines, axis=None).round(3) + 0.0))
         J = turning_jacobian(law, end.x)
         shift = np.full((n, n), 1 / n)  # the direction in which all turn
         growth.append(np.linalg.eigvalsh(J - 1e3 * shift)[-1])

@@ -91,9 +91,8 @@ def _balanced(x: np.ndarray) -> np.ndarray:
 
 def _top(x: np.ndarray) -> float:
     J = velocity_jacobian(Unnormalised(beta=0.0), x)
-    return float(
-        np.linalg.eigvalsh(J + J.T)[-1]
-    )  # twice the symmetric derivative: the Hessian of E_0
+    # twice the symmetric derivative: the Hessian of E_0
+    return float(np.linalg.eigvalsh(J + J.T)[-1])
 
 
 def _perturbed() -> xr.Dataset:

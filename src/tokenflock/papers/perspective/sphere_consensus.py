@@ -74,9 +74,8 @@ def _follow(law: Dynamics, start: Start, seed: int) -> xr.Dataset:
     """A run up to consensus, with least cosine and energy at the times it lasted."""
     run = simulate(law, start, times=TIMES, solver=SOLVER, until=Consensus(DELTA), seed=seed)
     kept = run.sizes["time"]
-    padded = run.isel(
-        time=np.minimum(np.arange(len(TIMES)), kept - 1)
-    )  # one length for all, so that one program measures all
+    # one length for all, so that one program measures all
+    padded = run.isel(time=np.minimum(np.arange(len(TIMES)), kept - 1))
     return measure(padded, [MinimumCosine(), Energy()]).isel(time=slice(kept))
 
 

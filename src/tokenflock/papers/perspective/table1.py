@@ -279,9 +279,8 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 def _identity_claims(x: np.ndarray, time: np.ndarray) -> list[Claim]:
     corners = [len(_places(run[-1])) for run in x]
-    moved = np.linalg.norm(
-        np.diff(x[:, time.searchsorted([4.99, 5.99, 6.99])], axis=1), axis=-1
-    )  # (start, 2, token)
+    # (start, 2, token)
+    moved = np.linalg.norm(np.diff(x[:, time.searchsorted([4.99, 5.99, 6.99])], axis=1), axis=-1)
     followers = moved[:, 1] > 1e-4
     rates = np.log(moved[:, 0][followers] / moved[:, 1][followers])
     return [

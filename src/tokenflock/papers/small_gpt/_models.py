@@ -21,12 +21,8 @@ from tokenflock.gpt.watching import followed
 from tokenflock.probing.surveying import survey
 from tokenflock.reproduction.scale import Scale
 
-NAMES = (
-    "mean_cosine",
-    "pair_density",
-    "cluster_count",
-    "effective_rank",
-)  # what is kept of a survey
+# what is kept of a survey
+NAMES = ("mean_cosine", "pair_density", "cluster_count", "effective_rank")
 LABELS = {
     "mean_cosine": "mean cosine of tokens",
     "pair_density": "share of pairs above 0.9",
@@ -55,6 +51,7 @@ class Diary:
     pages: list[xr.Dataset] = field(default_factory=list)
 
     def look(self, model: LanguageModel, step: int) -> None:
+        """Write a page: what the tokens do at this step."""
         self.pages.append(layers(model, self.ids).expand_dims(step=[step]))
 
 
@@ -76,6 +73,7 @@ def settings(scale: Scale, **changes: Any) -> tuple[Shape, Schedule]:
 
 
 def seeds(scale: Scale) -> range:
+    """The seeds of the trainings that are compared."""
     return range(scale.pick(quick=2, paper=3))
 
 
