@@ -4,6 +4,7 @@ that is not K, cosines within a bin.
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tokenflock.dynamics import (
     PostNorm,
     PreNorm,
     SelfAttention,
+    Sinkhorn,
     SqrtNorm,
     Unnormalised,
 )
@@ -27,6 +29,7 @@ from tokenflock.dynamics._matrices import Switching
 from tokenflock.observables import (
     AttentionEntropy,
     AttentionMatrix,
+    ClusterCount,
     ConeMargin,
     ConsensusDistance,
     Dissipation,
@@ -40,6 +43,7 @@ from tokenflock.observables import (
     PairDensity,
     Radius,
 )
+from tokenflock.observables.observable import on_sphere
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -262,3 +266,45 @@ def test_inner_products_are_cosines_unless_told_otherwise():
         G = np.asarray(InnerProducts(normalise).measure(jnp.asarray(Y), jnp.asarray(HALF)))
         assert np.isnan(G[2]).all() and np.isnan(G[:, 2]).all()
         np.testing.assert_allclose(G[np.ix_(REST, REST)], expected[np.ix_(REST, REST)], rtol=1e-10)
+
+
+def _unit(n: int = 6, d: int = 3, seed: int = 0):
+    x = np.random.default_rng(seed).normal(size=(n, d))
+    w = np.random.default_rng(seed + 1).uniform(0.5, 1.5, size=n)
+    return jnp.asarray(x / np.linalg.norm(x, axis=1, keepdims=True)), jnp.asarray(w / w.sum())
+
+
+def test_a_single_token_has_the_least_cosine_of_one():
+    x, _ = _unit()
+    assert float(MinimumCosine().measure(x, jnp.eye(6)[2])) == 1.0
+
+
+@pytest.mark.parametrize("observable", [ClusterCount(), ClusterCount(radius=0.9), MinimumCosine()])
+def test_on_the_sphere_the_value_is_the_same(observable):
+    """Also where distances count and not cosines."""
+    x, w = _unit()
+    assert float(on_sphere(observable, x, w)) == pytest.approx(float(observable.measure(x, w)))
+    assert observable.by_cosines == (getattr(observable, "radius", None) is None)
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        SelfAttention(2.0),
+        SelfAttention(2.0, repulsive=True),
+        Sinkhorn(2.0, repulsive=True),
+        Unnormalised(1.5, repulsive=True),
+    ],
+)
+def test_dissipation_is_the_slope_of_the_energy_up_and_down(flow):
+    x, w = _unit()
+    velocity = flow.velocity(jnp.zeros(()), x, w)
+    slope = jax.jvp(lambda y: flow.energy(y, w), (x,), (velocity,))[1]
+    assert float(Dissipation(flow).measure(x, w)) == pytest.approx(float(slope), rel=1e-9)
+    assert (float(slope) > 0) == flow.ascends
+
+
+def test_a_sum_of_weights_that_rounds_below_one_is_at_rest():
+    density = PairDensity()
+    assert bool(density.at_rest(jnp.asarray(1 - 5e-7)))
+    assert not bool(density.at_rest(jnp.asarray(0.999)))
