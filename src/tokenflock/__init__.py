@@ -14,6 +14,10 @@ from importlib import import_module as _import
 _HOMES = {
     "simulate": "verbs.simulate",
     "flow": "verbs.simulate",
+    "flow_map": "verbs.flow_map",
+    "jacobian": "verbs.jacobian",
+    "spectrum": "verbs.jacobian",
+    "lyapunov": "verbs.lyapunov",
     "rerun": "verbs.rerun",
     "ensemble": "verbs.ensemble",
     "phase_diagram": "verbs.phase_diagram",
