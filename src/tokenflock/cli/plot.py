@@ -17,12 +17,16 @@ Tokens = Literal["overview", "circle", "sphere", "plane", "trajectories", "atten
 Statistics = Literal["histogram", "histogram-over-time", "timeline"]
 Ensemble = Literal["phase-diagram", "curves"]
 Training = Literal["training"]
+Steering = Literal["steering"]
+Branch = Literal["bifurcation"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
 KINDS = {
     "a run": get_args(Tokens) + get_args(Statistics),
     "an ensemble": get_args(Ensemble),
     "a measure": get_args(Measure),
     "a training": get_args(Training),
+    "a steering": get_args(Steering),
+    "a branch": get_args(Branch),
 }  # the first is the default
 AT = (
     "circle",
@@ -44,12 +48,12 @@ def plot(
     /,
     *,
     kind: Annotated[
-        Literal["auto"] | Tokens | Statistics | Ensemble | Measure | Training,
+        Literal["auto"] | Tokens | Statistics | Ensemble | Measure | Training | Steering | Branch,
         Parameter(
             help=(
                 "what to draw; auto is overview for a run, phase-diagram for an ensemble,"
                 " density-over-time for a measure, "
-                "training for a watch.nc"
+                "training for a watch.nc, steering and bifurcation for the other two"
             )
         ),
     ] = "auto",
@@ -75,7 +79,7 @@ def plot(
         Path | None, Parameter(help="a .png, .pdf or .svg file [default: beside the run]")
     ] = None,
 ) -> None:
-    """Draw a saved run or a saved phase diagram.
+    """Draw a saved run, phase diagram, measure, steering or branch.
 
     Example: `tokenflock plot run.nc --out run.png`
 
@@ -117,8 +121,12 @@ def one_prompt(result, prompt: int):
 
 
 def _holds(result) -> str:
+    if "target" in result and "loss" in result:
+        return "a steering"
     if "x" in result:
         return "a run"
+    if "point" in result.dims and "stable" in result:
+        return "a branch"
     return (
         "a measure"
         if "density" in result
@@ -161,7 +169,7 @@ def _draw(
     make = getattr(plots, kind.replace("-", "_"))
     if kind in ("circle", "sphere"):
         return make(result, at=moment, tail=tail, landscape=landscape)
-    if kind == "training":
+    if kind in ("training", "steering", "bifurcation"):
         return make(result)
     if kind == "plane":
         return make(result, at=moment, tail=tail)

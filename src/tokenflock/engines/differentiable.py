@@ -57,20 +57,23 @@ def fixed(
     checkpoint: bool = True,
 ) -> Tokens:
     """Tokens after so many steps, with the numbers of `single.fixed`."""
-    again = jax.checkpoint if checkpoint else lambda function: function
 
     def advance(x: Tokens, step: Array) -> tuple[Tokens, None]:
         time = step.astype(x.dtype) * solver.h
         return solver.step(law, time, x, w, jax.random.fold_in(key, step)), None
 
-    def several(x: Tokens, numbers: Array) -> tuple[Tokens, None]:
-        return jax.lax.scan(again(advance), x, numbers)
-
-    size = max(1, math.isqrt(steps))
     numbers = jnp.arange(steps)
+    if not checkpoint:
+        return jax.lax.scan(advance, x, numbers)[0]
+
+    @jax.checkpoint
+    def several(x: Tokens, numbers: Array) -> tuple[Tokens, None]:
+        return jax.lax.scan(jax.checkpoint(advance), x, numbers)
+
+    size = math.isqrt(steps)
     whole = steps - steps % size
-    x, _ = jax.lax.scan(again(several), x, numbers[:whole].reshape(-1, size))
-    return again(several)(x, numbers[whole:])[0] if whole < steps else x
+    x, _ = jax.lax.scan(several, x, numbers[:whole].reshape(-1, size))
+    return several(x, numbers[whole:])[0] if whole < steps else x
 
 
 def adaptive(

@@ -23,6 +23,7 @@ _HOMES = {
     "overview": "dashboard",
     "film": "films",
     "training": "trainings",
+    "steering": "steerings",
     "phase_diagram": "phases",
     "phase_grid": "phases",
     "curves": "bands",
