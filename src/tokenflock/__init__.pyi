@@ -30,6 +30,8 @@ from tokenflock import solvers as solvers
 from tokenflock import spaces as spaces
 from tokenflock.verbs.jacobian import spectrum as spectrum
 from tokenflock import starts as starts
+from tokenflock.steering.search import steer as steer
+from tokenflock import steering as steering
 from tokenflock import theory as theory
 
 __version__: str
@@ -67,5 +69,7 @@ __all__ = [
     "spaces",
     "spectrum",
     "starts",
+    "steer",
+    "steering",
     "theory",
 ]

@@ -271,6 +271,14 @@ def _table(curve: Curve, points: list[Point]) -> dict[str, Any]:
     }
 
 
+def _stable(rates: Numbers) -> np.ndarray:
+    """1 where the largest rate is negative; where it vanishes, as the next point is."""
+    sign = np.where(np.abs(rates) < STILL, 0, np.sign(rates))
+    for k in range(len(sign) - 2, -1, -1):
+        sign[k] = sign[k] or sign[k + 1]
+    return (sign <= 0).astype(np.int8)
+
+
 def _uniform(problem: Equilibrium, within: tuple[float, float]) -> dict[str, Any]:
     """The largest rate of the uniform measure over the range."""
     levels = np.linspace(*within, LEVELS)
@@ -298,7 +306,7 @@ def _dataset(
         "density": (("point", space.name), table["density"], {"long_name": "density"}),
         "weight": ((space.name,), space.weights * space.surface),
         "rate": (("point", "mode"), table["rate"], {"long_name": "growth rate of small changes"}),
-        "stable": (("point",), (table["rate"][:, 0] < STILL).astype(np.int8)),
+        "stable": (("point",), _stable(table["rate"][:, 0]), {"long_name": "whether it is stable"}),
         **marks,
         **uniform,
     }

@@ -24,6 +24,7 @@ _HOMES = {
     "film": "films",
     "training": "trainings",
     "steering": "steerings",
+    "bifurcation": "bifurcations",
     "phase_diagram": "phases",
     "phase_grid": "phases",
     "curves": "bands",
