@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from tokenflock.cli.console import keep_compiled, progress, saved, say
@@ -67,7 +68,7 @@ def steer(
         aim = drawn(count, aims, dimension, target_spread, seed=seed + 1)
     else:
         aim = _file(targets, "--targets")
-    options = {"width": width, "t": t, "steps": steps, "rate": rate, "seed": seed}
+    options: dict[str, Any] = {"width": width, "t": t, "steps": steps, "rate": rate, "seed": seed}
     with progress("steering") as report:
         if len(depths) * len(counts) == 1:
             found = flock.steer(
@@ -85,11 +86,11 @@ def steer(
         saved(plot, replaced[1])
 
 
-def _file(path: Path, name: str):
+def _file(path: Path, name: str) -> np.ndarray:
     """An array of a .npy file."""
     if path.suffix != ".npy":
         raise UserError(f"{name} reads .npy files, got {path.name!r}")
-    return array(str(path), name)
+    return np.asarray(array(str(path), name))
 
 
 def _tell(found) -> None:

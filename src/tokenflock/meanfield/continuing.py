@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -146,7 +146,7 @@ def _critical(problem: Equilibrium, degree: int, within: tuple[float, float]) ->
         within,
         f"its rates there are {ends[0]:.3g} and {ends[1]:.3g}",
     )
-    return float(brentq(rate, *within, xtol=1e-14, rtol=1e-14))
+    return _root(rate, *within)
 
 
 def _reporter(
@@ -239,8 +239,12 @@ def _between(curve: Curve, before: Point, after: Point, wanted: Callable[[Point]
         return found
 
     values = {0.0: wanted(before), length: wanted(after)}
-    root = brentq(lambda s: values[s] if s in values else wanted(point(s)), 0.0, length, xtol=1e-12)
-    return point(float(root))
+    return point(_root(lambda s: values[s] if s in values else wanted(point(s)), 0.0, length))
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function changes its sign, by Brent's method."""
+    return cast(float, brentq(function, low, high, xtol=1e-13))
 
 
 def _gain(curve: Curve, point: Point) -> float | None:

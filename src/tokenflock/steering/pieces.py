@@ -71,8 +71,8 @@ def random_pieces(pieces: int, heads: int, width: int, d: int, seed: int) -> Pie
     return Pieces(
         Q=normal(d**-0.5, heads, d, d),
         K=normal(d**-0.5, heads, d, d),
-        V=normal(0.3, heads, d, d),
-        W=normal(0.3, d, width),
+        V=normal(0.1, heads, d, d),
+        W=normal(0.4 / max(width, 1) ** 0.5, d, width),
         A=normal(1.5, width, d),
         b=normal(0.5, width),
     )

@@ -26,7 +26,7 @@ from tokenflock.steering.pieces import LETTERS, Pieces, carry, random_pieces
 from tokenflock.verbs.schedule import require_whole
 
 BLOCK = 25  # steps of the search between two couplings
-WARM = 20  # steps in which the rate rises
+WARM = 300  # steps in which the rate rises, at most a fifth of all
 LAST = 0.05  # share of the rate at the end
 
 
@@ -126,19 +126,17 @@ def _descend(
     progress: Callable[[float], None] | None,
 ) -> tuple[Pieces, np.ndarray]:
     """(the pieces at the end of the search, the loss at each step)."""
-    decay = optax.warmup_cosine_decay_schedule(0.0, rate, min(WARM, steps - 1), steps, LAST * rate)
-    adam = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(decay))
     losses: list[np.ndarray] = []
     with precision("float32"):
         found = cast(pieces, "float32")
-        state = adam.init(eqx.filter(found, eqx.is_inexact_array))
+        state = _adam(rate, steps).init(eqx.filter(found, eqx.is_inexact_array))
         clouds, targets = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
-        reached, _ = _carried(found, clouds, solver, each)
+        reached = clouds  # at first each token is meant for what is near to where it is
         for begin in range(0, steps, BLOCK):
             plans = jnp.asarray(couplings(np.asarray(reached, float), y), jnp.float32)
             size = min(BLOCK, steps - begin)
             found, state, reached, block = _block(
-                adam, found, state, clouds, targets, plans, solver, each, size
+                found, state, clouds, targets, plans, solver, each, size, (rate, steps)
             )
             losses.append(np.asarray(block))
             if not np.isfinite(losses[-1]).all():
@@ -150,9 +148,15 @@ def _descend(
     return found, np.concatenate(losses)
 
 
+def _adam(rate: float, steps: int) -> optax.GradientTransformation:
+    """Adam with a rate that rises and then falls, and gradients of length one at most."""
+    warm = min(WARM, steps // 5)
+    decay = optax.warmup_cosine_decay_schedule(0.0, rate, warm, steps, LAST * rate)
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(decay))
+
+
 @eqx.filter_jit
 def _block(
-    adam: optax.GradientTransformation,
     pieces: Pieces,
     state: Any,
     x: Array,
@@ -161,14 +165,16 @@ def _block(
     solver: FixedStep,
     each: int,
     size: int,
+    search: tuple[float, int],
 ) -> tuple[Pieces, Any, Array, Array]:
-    """So many steps of the search with the same couplings."""
+    """So many steps of the search, of a rate and a length, with the same couplings."""
+    adam = _adam(*search)
 
     def loss(pieces: Pieces) -> tuple[Array, Array]:
         end, _ = carry(pieces, x, solver, solver.h, each)
         return cost(end, y, plans), end
 
-    def step(held: tuple[Pieces, Any, Array], _: None) -> tuple[tuple[Pieces, Any, Array], Array]:
+    def step(held: Any, number: None) -> tuple[Any, Array]:
         pieces, state, _ = held
         (value, end), slope = jax.value_and_grad(loss, has_aux=True)(pieces)
         change, state = adam.update(slope, state, pieces)
