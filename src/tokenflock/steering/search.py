@@ -52,9 +52,8 @@ def steer(
     pieces of [0, t]. Each cloud is a system of its own, and its tokens see each other; clouds do
     not. The gradient goes through the flow and through optimal couplings (W_2 of the angle), the
     search is Adam (optax) in float32; the result is then computed in float64. That such laws exist
-    for measures that can be told apart is shown in arXiv 2411.04551; what they can do with how many
-    layers is asked in arXiv 2312.10794 (end of Section 2). On the circle clouds that are narrow
-    keep their order, as points of one flow do: give targets in the order of the inputs.
+    for measures that can be told apart is shown in arXiv 2411.04551. On the circle clouds that are
+    narrow keep their order, as points of one flow do: give targets in the order of the inputs.
 
     Args: inputs: clouds (N, n, d). targets: clouds (N, m, d), or points (N, d). pieces: of time,
       with a law each. heads: of attention. width: neurons of the feed-forward part; 0 for attention
