@@ -61,10 +61,15 @@ def _heading(branch: xr.Dataset, name: str) -> str:
     law = dynamics_of(branch)
     if law is None:
         return plain_title(branch, "Stationary measures")
-    d = readable(branch).get("d", 2)
-    place = "circle" if d == 2 else rf"$S^{{{d - 1}}}$"
+    d = readable(branch).get("d")
+    place = "circle" if "theta" in branch.dims else "sphere"
+    place = rf"$S^{{{d - 1}}}$" if isinstance(d, int) and d > 2 else place
     fixed = {"beta": law.inverse_temperature, "kappa": vars(law).get("kappa")}
-    told = [f"{_LETTERS[key]} = ${value:.6g}$" for key, value in fixed.items() if key != name]
+    told = [
+        f"{_LETTERS[key]} = ${value:.6g}$"
+        for key, value in fixed.items()
+        if key != name and isinstance(value, float)
+    ]
     return ", ".join([spoken(law), *told, place])
 
 
