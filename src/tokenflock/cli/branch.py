@@ -64,7 +64,7 @@ def _run(
     if len(ends) != 2:
         raise UserError(f"--within takes two numbers, got {within!r}; write e.g. --within 0.3,0.6")
     with progress("following") as report:
-        found = branch(
+        states = branch(
             noisy,
             parameter,
             within=(float(ends[0]), float(ends[1])),
@@ -75,13 +75,13 @@ def _run(
             most=most,
             progress=report,
         )
-    save(found, out)
-    _tell(found, parameter)
+    save(states, out)
+    _tell(states, parameter)
     saved(out, replaced[0])
     if plot is not None:
         from tokenflock import plots
 
-        plots.save_figure(plots.bifurcation(found), plot)
+        plots.save_figure(plots.bifurcation(states), plot)
         saved(plot, replaced[1])
 
 
@@ -97,20 +97,20 @@ def _about(law: Any, parameter: str, d: int) -> tuple[float, float]:
     return 0.8 * critical, 1.4 * critical
 
 
-def _tell(found, parameter: str) -> None:
+def _tell(states, parameter: str) -> None:
     """Where it begins, turns and ends."""
-    say("", title=found.attrs["title"].removeprefix("tokenflock: "))
-    if "leaves" in found:
-        say(f"  leaves the uniform measure at {parameter} = {float(found.leaves):.10g}")
-    for value, order in zip(found.fold.values, found.fold_order_parameter.values):
+    say("", title=states.attrs["title"].removeprefix("tokenflock: "))
+    if "leaves" in states:
+        say(f"  leaves the uniform measure at {parameter} = {float(states.leaves):.10g}")
+    for value, order in zip(states.fold.values, states.fold_order_parameter.values):
         say(f"  fold at {parameter} = {value:.10g}, order parameter {order:.6f}")
-    for value, order in zip(found.transition.values, found.transition_order_parameter.values):
+    for value, order in zip(states.transition.values, states.transition_order_parameter.values):
         say(f"  equal free energies at {parameter} = {value:.10g}, order parameter {order:.6f}")
-    last = found.isel(point=-1)
+    last = states.isel(point=-1)
     state = "stable" if int(last.stable) else "unstable"
     say(
-        f"  {found.sizes['point']} states up to {parameter} = {float(last[parameter]):.6g}, order"
+        f"  {states.sizes['point']} states up to {parameter} = {float(last[parameter]):.6g}, order"
         f" parameter {float(last.order_parameter):.6f}, {state}"
     )
-    if "stopped" in found.attrs:
-        say(f"  stopped: {found.attrs['stopped']}")
+    if "stopped" in states.attrs:
+        say(f"  stopped: {states.attrs['stopped']}")

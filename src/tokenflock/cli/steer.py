@@ -71,18 +71,18 @@ def steer(
     options: dict[str, Any] = {"width": width, "t": t, "steps": steps, "rate": rate, "seed": seed}
     with progress("steering") as report:
         if len(depths) * len(counts) == 1:
-            found = flock.steer(
+            result = flock.steer(
                 begin, aim, pieces=depths[0], heads=counts[0], progress=report, **options
             )
         else:
-            found = compare(begin, aim, pieces=depths, heads=counts, progress=report, **options)
-    flock.save(found, out)
-    _tell(found)
+            result = compare(begin, aim, pieces=depths, heads=counts, progress=report, **options)
+    flock.save(result, out)
+    _tell(result)
     saved(out, replaced[0])
     if plot is not None:
         from tokenflock import plots
 
-        plots.save_figure(plots.steering(found), plot)
+        plots.save_figure(plots.steering(result), plot)
         saved(plot, replaced[1])
 
 
@@ -93,15 +93,15 @@ def _file(path: Path, name: str) -> np.ndarray:
     return np.asarray(array(str(path), name))
 
 
-def _tell(found) -> None:
+def _tell(result) -> None:
     """How near the clouds came."""
-    say("", title=found.attrs["title"].removeprefix("tokenflock: "))
-    for cloud, distance in enumerate(found.W2.values):
+    say("", title=result.attrs["title"].removeprefix("tokenflock: "))
+    for cloud, distance in enumerate(result.W2.values):
         say(f"  cloud {cloud:<3} W2 to its target {distance:.5f}")
-    if "reached" in found:
+    if "reached" in result:
         say("  root mean square of W2, by pieces of time (rows) and heads")
-        say("    " + "".join(f"{heads:>10}" for heads in found.heads.values))
-        for depth, row in zip(found.pieces.values, found.reached.values):
+        say("    " + "".join(f"{heads:>10}" for heads in result.heads.values))
+        for depth, row in zip(result.pieces.values, result.reached.values):
             say(
                 f"    {depth:<4}" + "".join(f"{value:>10.5f}" for value in row).removeprefix("    ")
             )

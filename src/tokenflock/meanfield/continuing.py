@@ -233,10 +233,10 @@ def _between(curve: Curve, before: Point, after: Point, wanted: Callable[[Point]
     length = float(before.tangent @ (after.z - before.z))
 
     def point(s: float) -> Point:
-        found = curve.onto(before, s)
-        if found is None:
+        reached = curve.onto(before, s)
+        if reached is None:
             raise SimulationError("a fold of the branch could not be located; take a smaller step")
-        return found
+        return reached
 
     values = {0.0: wanted(before), length: wanted(after)}
     return point(_root(lambda s: values[s] if s in values else wanted(point(s)), 0.0, length))

@@ -92,5 +92,5 @@ def free_energy(problem: Equilibrium, a: Numbers, p: float) -> float | None:
     """The free energy, which the flow climbs, of an even measure; None where the law has none."""
     plain = problem.at(p)
     law = cast(plain, "float64")
-    found = functionals(law, plain, problem.space, problem.table, problem.full(a)[None])
-    return float(found["free_energy"][0]) if "free_energy" in found else None
+    energies = functionals(law, plain, problem.space, problem.table, problem.full(a)[None])
+    return float(energies["free_energy"][0]) if "free_energy" in energies else None

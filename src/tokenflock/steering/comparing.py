@@ -39,11 +39,11 @@ def compare(
             if progress:
                 progress((done + share) / len(runs))
 
-        found = steer(
+        result = steer(
             inputs, targets, pieces=depths[i], heads=counts[j], progress=report, **options
         )
-        table[i, j] = np.sqrt(np.mean(found.W2.values**2))
+        table[i, j] = np.sqrt(np.mean(result.W2.values**2))
     extra = {"long_name": "root mean square of W2"}
-    return found.assign(reached=(("pieces", "heads"), table, extra)).assign_coords(
+    return result.assign(reached=(("pieces", "heads"), table, extra)).assign_coords(
         pieces=depths, heads=counts
     )

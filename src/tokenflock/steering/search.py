@@ -127,15 +127,15 @@ def _descend(
     """(the pieces at the end of the search, the loss at each step)."""
     losses: list[np.ndarray] = []
     with precision("float32"):
-        found = cast(pieces, "float32")
-        state = _adam(rate, steps).init(eqx.filter(found, eqx.is_inexact_array))
+        current = cast(pieces, "float32")
+        state = _adam(rate, steps).init(eqx.filter(current, eqx.is_inexact_array))
         clouds, targets = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
         reached = clouds  # at first each token is meant for what is near to where it is
         for begin in range(0, steps, BLOCK):
             plans = jnp.asarray(couplings(np.asarray(reached, float), y), jnp.float32)
             size = min(BLOCK, steps - begin)
-            found, state, reached, block = _block(
-                found, state, clouds, targets, plans, solver, each, size, (rate, steps)
+            current, state, reached, block = _block(
+                current, state, clouds, targets, plans, solver, each, size, (rate, steps)
             )
             losses.append(np.asarray(block))
             if not np.isfinite(losses[-1]).all():
@@ -144,7 +144,7 @@ def _descend(
                 )
             if progress:
                 progress((begin + size) / steps)
-    return found, np.concatenate(losses)
+    return current, np.concatenate(losses)
 
 
 def _adam(rate: float, steps: int) -> optax.GradientTransformation:
@@ -207,9 +207,9 @@ def _dataset(
     t: float,
     recipe: dict[str, Any],
 ) -> xr.Dataset:
-    found = {name: np.asarray(getattr(pieces, name), float) for name in LETTERS}
+    arrays = {name: np.asarray(getattr(pieces, name), float) for name in LETTERS}
     matrices = {
-        name: (("piece", *LETTERS[name]), array) for name, array in found.items() if array.size
+        name: (("piece", *LETTERS[name]), array) for name, array in arrays.items() if array.size
     }
     variables = {
         "x": (("cloud", "time", "particle", "coord"), frames, {"long_name": "tokens"}),
