@@ -1,10 +1,11 @@
-"""The commands `steer` and `branch`, and what `plot` makes of their files."""
+"""The commands `steer`, `branch`, `spectrum` and `lyapunov`, and what `plot` makes of files."""
 
 from __future__ import annotations
 
 import numpy as np
 
 import tokenflock as flock
+from tokenflock.theory import polygon_eigenvalue
 
 
 def test_steer_reads_clouds_and_targets_and_draws_what_it_found(call, tmp_path):
@@ -36,3 +37,25 @@ def test_branch_follows_draws_and_refuses(call, tmp_path):
     assert code == 0, err
     code, _, err = call("branch --dynamics sinkhorn --out c.nc")
     assert code == 2 and "--within" in err
+
+
+def test_spectrum_tells_rates_and_whether_the_state_is_at_rest(call, tmp_path):
+    code, out, err = call("spectrum --beta 4 --n 3 --out s.nc")
+    assert code == 0, err
+    expected = polygon_eigenvalue([1, 2, 0], 3, 4.0)
+    assert np.allclose(flock.load(tmp_path / "s.nc").rate, expected, atol=1e-6)
+    assert out.count("rate +0.02589") == 2 and "not at rest" not in out
+    assert "not at rest" in call("spectrum --start uniform --n 3 --d 2 --out t.nc")[1]
+    code, _, err = call("spectrum --t 0.1")
+    assert code == 2 and "--solver" in err
+
+
+def test_lyapunov_tells_exponents(call, tmp_path):
+    code, out, err = call(
+        "lyapunov --beta 1 --start cap --angle 0.5 --n 3 --d 2 --solver layer --step 0.1 --t 30"
+        " --exponents 2"
+    )
+    assert code == 0, err
+    exponents = flock.load(tmp_path / "lyapunov.nc").exponent
+    assert np.allclose(exponents, [0, -np.log(1.1) / 0.1], atol=1e-3)
+    assert out.count("exponent") == 2

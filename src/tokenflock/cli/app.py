@@ -16,6 +16,8 @@ COMMANDS = {
     "verify": "judge the claims of papers, without figures",
     "simulate": "follow one system of tokens and save it",
     "phase": "a phase diagram: many systems for each beta, means and errors over time",
+    "spectrum": "eigenvalues of a state at rest: what grows, and how fast",
+    "lyapunov": "Lyapunov exponents along one run",
     "steer": "look for a Transformer that carries clouds of tokens to targets",
     "branch": "stationary states of a noisy law, followed while its noise or beta changes",
     "plot": "draw a saved run",
