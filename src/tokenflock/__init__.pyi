@@ -6,8 +6,11 @@ from tokenflock import dynamics as dynamics
 from tokenflock.verbs.ensemble import ensemble as ensemble
 from tokenflock import events as events
 from tokenflock.verbs.simulate import flow as flow
+from tokenflock.verbs.flow_map import flow_map as flow_map
 from tokenflock import gpt as gpt
+from tokenflock.verbs.jacobian import jacobian as jacobian
 from tokenflock.verbs.save_load import load as load
+from tokenflock.verbs.lyapunov import lyapunov as lyapunov
 from tokenflock import matrices as matrices
 from tokenflock import meanfield as meanfield
 from tokenflock.verbs.measure import measure as measure
@@ -25,7 +28,10 @@ from tokenflock.verbs.save_load import save as save
 from tokenflock.verbs.simulate import simulate as simulate
 from tokenflock import solvers as solvers
 from tokenflock import spaces as spaces
+from tokenflock.verbs.jacobian import spectrum as spectrum
 from tokenflock import starts as starts
+from tokenflock.steering.search import steer as steer
+from tokenflock import steering as steering
 from tokenflock import theory as theory
 
 __version__: str
@@ -39,8 +45,11 @@ __all__ = [
     "ensemble",
     "events",
     "flow",
+    "flow_map",
     "gpt",
+    "jacobian",
     "load",
+    "lyapunov",
     "matrices",
     "meanfield",
     "measure",
@@ -58,6 +67,9 @@ __all__ = [
     "simulate",
     "solvers",
     "spaces",
+    "spectrum",
     "starts",
+    "steer",
+    "steering",
     "theory",
 ]

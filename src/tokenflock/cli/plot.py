@@ -19,6 +19,8 @@ Tokens = Literal["overview", "circle", "sphere", "plane", "trajectories", "atten
 Statistics = Literal["histogram", "histogram-over-time", "timeline"]
 Ensemble = Literal["phase-diagram", "curves"]
 Training = Literal["training"]
+Steering = Literal["steering"]
+Branch = Literal["bifurcation"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
 # what can be drawn of each, by the names of the plots; the first is the default
 KINDS = {
@@ -26,6 +28,8 @@ KINDS = {
     "an ensemble": get_args(Ensemble),
     "a measure": get_args(Measure),
     "a training": get_args(Training),
+    "a steering": get_args(Steering),
+    "a branch": get_args(Branch),
 }
 
 
@@ -77,12 +81,12 @@ def plot(
     /,
     *,
     kind: Annotated[
-        Literal["auto"] | Tokens | Statistics | Ensemble | Measure | Training,
+        Literal["auto"] | Tokens | Statistics | Ensemble | Measure | Training | Steering | Branch,
         Parameter(
             help=(
                 "what to draw; auto is overview for a run, phase-diagram for an ensemble,"
                 " density-over-time for a measure, "
-                "training for a watch.nc"
+                "training for a watch.nc, steering and bifurcation for the other two"
             )
         ),
     ] = "auto",
@@ -95,7 +99,7 @@ def plot(
         Path | None, Parameter(help="a .png, .pdf or .svg file [default: beside the run]")
     ] = None,
 ) -> None:
-    """Draw a saved run or a saved phase diagram.
+    """Draw a saved run, phase diagram, measure, steering or branch.
 
     Example: `tokenflock plot run.nc --out run.png`
 
@@ -136,8 +140,12 @@ def one_prompt(result, prompt: int):
 
 
 def _holds(result) -> str:
+    if "target" in result and "loss" in result:
+        return "a steering"
     if "x" in result:
         return "a run"
+    if "point" in result.dims and "stable" in result:
+        return "a branch"
     return (
         "a measure"
         if "density" in result

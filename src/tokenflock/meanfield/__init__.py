@@ -8,6 +8,8 @@ __getattr__, __dir__, __all__ = lazy(
     "meanfield",
     {
         "evolve": "tokenflock.meanfield.evolution",
+        "stationary": "tokenflock.meanfield.resting",
+        "branch": "tokenflock.meanfield.continuing",
         "grid": "tokenflock.meanfield.grids",
         "drift": "tokenflock.meanfield.continuity",
         "wasserstein": "tokenflock.meanfield.distances",

@@ -23,6 +23,8 @@ _HOMES = {
     "overview": "dashboard",
     "film": "films",
     "training": "trainings",
+    "steering": "steerings",
+    "bifurcation": "bifurcations",
     "phase_diagram": "phases",
     "phase_grid": "phases",
     "curves": "bands",

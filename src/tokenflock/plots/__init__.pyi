@@ -1,4 +1,5 @@
 from tokenflock.plots.matrices import attention as attention
+from tokenflock.plots.bifurcations import bifurcation as bifurcation
 from tokenflock.plots.circles import circle as circle
 from tokenflock.plots.clouds import cloud as cloud
 from tokenflock.plots.bands import curves as curves
@@ -16,6 +17,7 @@ from tokenflock.plots.planes import plane as plane
 from tokenflock.plots.radials import radial as radial
 from tokenflock.plots.saving import save_figure as save_figure
 from tokenflock.plots.spheres import sphere as sphere
+from tokenflock.plots.steerings import steering as steering
 from tokenflock.plots.styles import style as style
 from tokenflock.plots.timelines import timeline as timeline
 from tokenflock.plots.trainings import training as training
@@ -23,6 +25,7 @@ from tokenflock.plots.paths import trajectories as trajectories
 
 __all__ = [
     "attention",
+    "bifurcation",
     "circle",
     "cloud",
     "curves",
@@ -40,6 +43,7 @@ __all__ = [
     "radial",
     "save_figure",
     "sphere",
+    "steering",
     "style",
     "timeline",
     "training",

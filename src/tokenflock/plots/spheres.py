@@ -85,7 +85,7 @@ class SphereView:
         ax.set(xlim=(-1.08, 1.08), ylim=(-1.08, 1.08), aspect="equal")
         ax.axis("off")
         self.ball = ax.imshow(
-            _shaded(theme),
+            shaded(theme),
             extent=(-1, 1, -1, 1),
             origin="lower",
             interpolation="bilinear",
@@ -115,7 +115,7 @@ class SphereView:
         seen = tokens.x @ self.axes.T @ camera.T
         order = np.argsort(seen[:, 2], kind="stable")
         seen, rgba, depth = seen[order], colours(self.theme, tokens.group[order]), seen[order, 2]
-        rgba[:, 3] = _presence(depth)
+        rgba[:, 3] = presence(depth)
         rim = np.tile([*to_rgb(self.theme.paper), 1.0], (len(rgba), 1))
         rim[:, 3] = np.interp(depth, [_DUSK, 0.0], [0.0, 0.9])
         self.discs.set_offsets(seen[:, :2])
@@ -134,7 +134,7 @@ class SphereView:
         depth = (past[:-1, :, 2] + past[1:, :, 2]).reshape(-1) / 2
         fade = np.repeat(1 - age[:-1], self.run.n)
         rgba = np.tile(self.rgba, (len(past) - 1, 1))
-        rgba[:, 3] = 0.85 * fade * _presence(depth)
+        rgba[:, 3] = 0.85 * fade * presence(depth)
         self.tails.set(segments=segments, color=rgba, linewidth=0.4 + 1.0 * fade)
 
     def _show_landscape(self, frame: int, camera: np.ndarray, beta: float) -> None:
@@ -173,7 +173,7 @@ def axes_of_view(azimuth: float, elevation: float) -> np.ndarray:
     return np.stack([right, np.cross(towards, right), towards])
 
 
-def _presence(depth: np.ndarray) -> np.ndarray:
+def presence(depth: np.ndarray) -> np.ndarray:
     """How opaque a token is: fully in front, faint behind the ball."""
     return np.interp(depth, [-1.0, _DUSK, 0.0], [0.34, 0.46, 1.0])
 
@@ -194,7 +194,7 @@ def lambert() -> np.ndarray:
     return np.clip(0.5 + 0.5 * surface() @ _LIGHT, 0, 1) ** 1.4
 
 
-def _shaded(theme: Theme) -> np.ndarray:
+def shaded(theme: Theme) -> np.ndarray:
     low, high = np.array(to_rgb(theme.ball[0])), np.array(to_rgb(theme.ball[1]))
     return low + (high - low) * lambert()[..., None]
 

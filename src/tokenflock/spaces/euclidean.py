@@ -18,5 +18,8 @@ class Euclidean(Space):
     def tangent(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return v
 
+    def frame(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d d"]:
+        return jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), (*x.shape, x.shape[-1]))
+
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
         return jnp.linalg.norm(x - y, axis=-1)

@@ -31,5 +31,9 @@ class Space(Frozen):
         return self.project(x + v)
 
     @abstractmethod
+    def frame(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d m"]:
+        """Orthonormal tangent vectors at x, the columns."""
+
+    @abstractmethod
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
         """Geodesic distance."""

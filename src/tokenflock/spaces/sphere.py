@@ -43,6 +43,17 @@ class Sphere(Space):
     def tangent(self, x: Float[Array, "*n d"], v: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return v - jnp.sum(x * v, axis=-1, keepdims=True) * x
 
+    def frame(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d m"]:
+        """Columns 2 to d of the reflection that exchanges x and the first axis, up to a sign: the
+        one that is farther from x.
+        """
+        d = x.shape[-1]
+        sign = jnp.where(x[..., :1] < 0, -1.0, 1.0)
+        v = x + sign * jnp.eye(d, dtype=x.dtype)[0]
+        square = jnp.sum(v * v, axis=-1)[..., None, None]
+        mirror = jnp.eye(d, dtype=x.dtype) - 2 * v[..., :, None] * v[..., None, :] / square
+        return mirror[..., 1:]
+
     def distance(self, x: Float[Array, "*n d"], y: Float[Array, "*n d"]) -> Float[Array, "*n"]:
         half = 0.5 * jnp.linalg.norm(x - y, axis=-1)
         return 2 * jnp.arcsin(jnp.clip(half, 0, 1))

@@ -1,0 +1,150 @@
+"""`lyapunov`: how fast nearby runs part or meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from tokenflock import recipe as recipes
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines import tangents
+from tokenflock.engines.place import placed
+from tokenflock.errors import SimulationError, UserError, require
+from tokenflock.precision import cast, precision
+from tokenflock.solvers.euler_maruyama import EulerMaruyama
+from tokenflock.solvers.rk4 import RK4
+from tokenflock.solvers.solver import FixedStep, Solver
+from tokenflock.starts.given import Given
+from tokenflock.starts.start import Start
+from tokenflock.verbs.flow_map import step_count
+from tokenflock.verbs.schedule import check, check_kinds, require_whole
+from tokenflock.verbs.simulate import prepare
+
+BLOCKS = 20  # of a run, between which progress is told
+
+
+def lyapunov(
+    dynamics: Dynamics,
+    start: Start | np.ndarray,
+    t: float = 100.0,
+    solver: Solver | None = None,
+    *,
+    exponents: int | None = None,
+    settle: float | None = None,
+    every: float = 0.5,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> xr.Dataset:
+    """Lyapunov exponents along one run, by QR.
+
+        lambda_k = lim (1/t) log (stretch of the k-th orthonormal tangent vector)
+
+    Tangent vectors are carried along by the derivative of each step and made orthonormal again and
+    again; the logarithms of the diagonal of R add up. The sum of the first k exponents is the rate
+    at which volumes of dimension k grow. With noise, nearby runs feel the same dW in R^d. Source:
+    Benettin, Galgani, Giorgilli, Strelcyn, Meccanica 15 (1980).
+
+    Args: dynamics: the law of motion. start: a start law, or tokens (n, d). t: how long exponents
+      are averaged, after `settle`. solver: of fixed step; `RK4(h=0.01)` unless given,
+      `EulerMaruyama(h=0.01)` for noisy laws; `Layer(h)` for a Transformer. exponents: how many, the
+      largest first; all of them unless given. settle: time to pass before averaging begins, so that
+      vectors find their directions; a quarter of t unless given. every: time between two QR. seed:
+      of the start and the noise. progress: called with the share of the work that is done.
+
+    Returns a Dataset with `exponent` (mode), `estimate` (time, mode), what they would be had the
+    average ended there, and the last tokens `x` (particle, coord).
+
+    >>> from tokenflock.dynamics import SelfAttention
+    >>> from tokenflock.solvers import RK4
+    >>> found = lyapunov(SelfAttention(beta=4.0), np.ones((3, 2)), t=20, solver=RK4(h=0.1))
+    >>> (found.exponent.values.round(3) + 0).tolist()  # a rotation, and two ways to contract
+    [0.0, -1.0, -1.0]
+    """
+    check_kinds(dynamics, (), seed, solver=solver)
+    start = start if isinstance(start, Start) else Given(start)
+    solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.01))
+    if not isinstance(solver, FixedStep):
+        raise UserError(
+            f"solver must be one of fixed step, got {type(solver).__name__}; use RK4(h=0.01)"
+        )
+    check(dynamics, start, solver, t, None, 2)
+    settle = t / 4 if settle is None else settle
+    stride, rounds, waiting = _rounds(solver, t, every, settle)
+    with precision("float64"), placed(*start.shape):
+        law, x, w, key = prepare(dynamics, start, seed, "float64")
+        scheme = cast(solver, "float64")
+        vectors = _vectors(dynamics, np.asarray(x), exponents, seed)
+        grown, done = [], 0
+        for size in _parts(waiting + rounds):
+            first = jnp.asarray(done * stride)
+            x, vectors, logs = tangents.stretch(
+                law, scheme, x, w, vectors, first, key, stride, size
+            )
+            grown.append(np.asarray(logs))
+            done += size
+            if progress:
+                progress(done / (waiting + rounds))
+    stretched = np.concatenate(grown)[waiting:]
+    if not np.isfinite(np.asarray(x)).all() or np.isnan(stretched).any():
+        raise SimulationError(f"{dynamics!r} left the numbers; take a smaller beta or step")
+    recipe = {
+        "verb": "lyapunov",
+        "dynamics": dynamics,
+        "start": start,
+        "t": t,
+        "solver": solver,
+        "exponents": exponents,
+        "settle": settle,
+        "every": every,
+        "seed": seed,
+        "versions": recipes.versions("jax"),
+    }
+    return _dataset(stretched, float(solver.h) * stride, np.asarray(x), recipe)
+
+
+def _rounds(solver: FixedStep, t: float, every: float, settle: float) -> tuple[int, int, int]:
+    """(steps between two QR, QR that count, QR before them)."""
+    require(every > 0, "every", "a positive time between two QR", every, "write e.g. every=0.5")
+    require(settle >= 0, "settle", "0 or more", settle)
+    steps = step_count(solver, t)
+    stride = max(1, min(round(every / solver.h), steps))
+    rounds = max(1, round(steps / stride))
+    return stride, rounds, round(settle / solver.h / stride)
+
+
+def _vectors(dynamics: Dynamics, x: np.ndarray, count: int | None, seed: int) -> jnp.ndarray:
+    """Random orthonormal tangent vectors (k, n, d) at tokens x."""
+    before = np.asarray(dynamics.space.frame(jnp.asarray(x)))
+    n, _, m = before.shape
+    if count is not None:
+        require_whole("exponents", count, 1)
+        require(count <= n * m, "exponents", f"at most {n * m}, all that there are", count)
+    draw = np.random.default_rng(seed).normal(size=(n * m, count or n * m))
+    parts = np.linalg.qr(draw)[0].T.reshape(-1, n, m)
+    return jnp.asarray(np.einsum("iap,kip->kia", before, parts))
+
+
+def _parts(rounds: int) -> list[int]:
+    """Rounds in parts of at most two sizes, so that at most two are compiled."""
+    size = max(1, rounds // BLOCKS)
+    return [size] * (rounds // size) + ([rounds % size] if rounds % size else [])
+
+
+def _dataset(
+    stretched: np.ndarray, between: float, x: np.ndarray, recipe: dict[str, object]
+) -> xr.Dataset:
+    times = between * np.arange(1, len(stretched) + 1)
+    estimate = np.cumsum(stretched, axis=0) / times[:, None]
+    order = np.argsort(-estimate[-1], kind="stable")
+    return xr.Dataset(
+        {
+            "exponent": (("mode",), estimate[-1][order], {"long_name": "Lyapunov exponent"}),
+            "estimate": (("time", "mode"), estimate[:, order], {"long_name": "running average"}),
+            "x": (("particle", "coord"), x, {"long_name": "tokens at the end"}),
+        },
+        {"time": ("time", times, {"long_name": "time of averaging"})},
+        {"title": f"tokenflock: {recipe['dynamics']!r}", "recipe": recipes.dumps(recipe)},
+    )
