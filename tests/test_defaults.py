@@ -28,7 +28,7 @@ def defaults() -> Iterator[str]:
 
 
 def _signature(home: str, name: str, value: object) -> Iterator[str]:
-    if not callable(value) or isinstance(value, type) and issubclass(value, Exception):
+    if not callable(value) or (isinstance(value, type) and issubclass(value, Exception)):
         return
     try:
         parameters = inspect.signature(value).parameters.values()
