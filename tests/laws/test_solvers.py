@@ -24,7 +24,7 @@ def test_orders_conventions_and_noise():
     assert {one.__name__: one.order for one in FIXED} == orders
     assert [method.order for method in Method] == [8, 5, 3]
     assert Adaptive().order == 8
-    assert [one.__name__ for one in FIXED if one.takes_noise] == ["EulerMaruyama"]
+    assert [one.__name__ for one in FIXED if one.takes_noise] == ["EulerMaruyama", "Layer"]
     assert [one.__name__ for one in FIXED if one.convention == "layer map"] == ["Layer"]
     assert not Adaptive().takes_noise and Adaptive().convention == "flow"
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class QKV(Dynamics):
@@ -29,6 +34,13 @@ class QKV(Dynamics):
     def values(self, t: Time, x: Tokens) -> Tokens:
         """V x_j."""
         return act(self.V, x, t)
+
+    def as_block(self) -> Block:
+        """Its matrices as one head, on the space and with the norm that it has."""
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+
+        return Block(GivenHeads(self.Q, self.K, self.V), norm=self.place, beta=self.beta)
 
     @property
     def isotropic(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +11,9 @@ from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_o
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Hardmax(MeanField):
@@ -65,6 +68,15 @@ class Hardmax(MeanField):
     @property
     def dimension(self) -> int | None:
         return width(self.Q, self.K, self.V)
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+        from tokenflock.parts.hardmax_weighing import HardmaxWeighing
+        from tokenflock.parts.no_norm import NoNorm
+
+        heads = GivenHeads(self.Q, self.K, self.V, relative=True)
+        return Block(heads, attention=HardmaxWeighing(self.tie), norm=NoNorm())
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Hardmax:

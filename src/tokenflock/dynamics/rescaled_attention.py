@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 import jax.scipy.linalg
@@ -12,9 +12,12 @@ from tokenflock.dynamics._kernels import softmax
 from tokenflock.dynamics._matrices import act, at
 from tokenflock.dynamics._qkv import QKV
 from tokenflock.dynamics.dynamics import MeanField
-from tokenflock.errors import require
+from tokenflock.errors import UserError, require
 from tokenflock.shapes import Points, Rows, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class RescaledAttention(QKV, MeanField):
@@ -54,6 +57,12 @@ class RescaledAttention(QKV, MeanField):
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         return self.values(t, self.attention(t, q, x, w) @ x - q)
+
+    def as_block(self) -> Block:
+        raise UserError(
+            "RescaledAttention is no Block: it is PureAttention, seen in a frame that moves; take"
+            " PureAttention(...).as_block()"
+        )
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> RescaledAttention:

@@ -22,8 +22,9 @@ from tokenflock.gpt.fast import EPSILON
 from tokenflock.gpt.gpt import GPT, GPTBlock
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.watching import states
+from tokenflock.parts import LayerNorm
 from tokenflock.precision import cast, precision
-from tokenflock.probing.blocks import Block, Norm
+from tokenflock.probing.blocks import TrainedLayer
 from tokenflock.probing.model import Facts, Prompt, Trace
 from tokenflock.probing.options import Recording, Variant
 from tokenflock.probing.texts import Text
@@ -99,7 +100,7 @@ class OwnGPT:
             _streams(between, here, recording) if recording.sublayers else None,
         )
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[TrainedLayer]:
         """The layers as matrices in the letters of the theory, which `follow` and `particle_system`
         read.
         """
@@ -151,7 +152,7 @@ def load(folder: str | os.PathLike[str], variant: Variant = Variant()) -> OwnGPT
     return OwnGPT(network, checkpoint.config, facts)
 
 
-def _block(layer: GPTBlock, pre: bool) -> Block:
+def _block(layer: GPTBlock, pre: bool) -> TrainedLayer:
     heads, d = layer.attention.heads, layer.attention.mix.shape[0]
     Q, K, V = (
         np.asarray(layer.attention.qkv, float).reshape(d, 3, heads, -1).transpose(1, 2, 3, 0)
@@ -162,7 +163,7 @@ def _block(layer: GPTBlock, pre: bool) -> Block:
     biases: dict[str, Any] = {name: np.zeros(Q.shape[:2]) for name in ("q", "k", "v")}
     biases |= {"o": np.zeros(d), "a": np.zeros(len(A)), "b": np.zeros(d)}
     first, second = (_norm(move.gains[0]) for move in layer.moves)
-    return Block(
+    return TrainedLayer(
         **arrays,
         **biases,
         first=first,
@@ -174,9 +175,9 @@ def _block(layer: GPTBlock, pre: bool) -> Block:
     )
 
 
-def _norm(gain: Array) -> Norm:
+def _norm(gain: Array) -> LayerNorm:
     arrays: dict[str, Any] = {"gain": np.asarray(gain, float), "shift": np.zeros(len(gain))}
-    return Norm(**arrays, epsilon=EPSILON)
+    return LayerNorm(**arrays, epsilon=EPSILON)
 
 
 @eqx.filter_jit

@@ -1,0 +1,69 @@
+"""A layer of a real model is its `Block`."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tests.probing.conftest import CONFIGS, ids, small
+from tokenflock import recipe
+from tokenflock.dynamics import Block
+from tokenflock.errors import UserError
+from tokenflock.precision import precision
+from tokenflock.probing import probe
+from tokenflock.solvers import EulerMaruyama, Layer
+
+MADE = ("albert", "bert", "roberta", "distilbert", "gpt2", "llama", "gemma")
+
+
+def stepped(block, x):
+    """The tokens after one layer."""
+    with precision("float64"):
+        w = jnp.full(len(x), 1 / len(x))
+        step = Layer(h=1.0).step(block, 0.0, jnp.asarray(x, float), w, jax.random.key(0))
+        return np.asarray(step)
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_a_random_models_layer_is_its_block(kind):
+    model = small(kind)
+    x = probe(model, ids(7)).x[0].values
+    for layer in (0, 1):
+        block = Block.from_model(model, layer)
+        error = np.abs(stepped(block, x[layer]) - x[layer + 1]).max()
+        assert error < 1e-5 * np.abs(x[layer + 1]).max(), layer
+        assert np.abs(x[layer + 1] - x[layer]).max() > 0.1  # the layer does something
+
+
+def test_the_block_of_a_model_is_data():
+    block = Block.from_model(small("llama"), 1)
+    again = recipe.rebuild(recipe.describe(block))
+    x = np.random.default_rng(0).normal(size=(5, 16))
+    assert np.array_equal(stepped(again, x), stepped(block, x))
+
+
+def test_a_pre_norm_model_flows_and_a_post_norm_model_does_not():
+    start = np.random.default_rng(0).normal(size=(4, 16))
+    flowing = flock.simulate(Block.from_model(small("gpt2")), start, t=0.5, frames=3)
+    assert np.isfinite(flowing.x).all() and float(abs(flowing.x[-1] - flowing.x[0]).max()) > 1e-3
+    bert = Block.from_model(small("bert"))
+    for solver in (None, EulerMaruyama(h=0.1)):
+        with pytest.raises(UserError, match="is no flow: its gains act at h = 0 too"):
+            flock.simulate(bert, start, t=0.5, frames=3, solver=solver)
+    layers = flock.simulate(bert, start, t=3, frames=4, solver=Layer(h=1.0))
+    assert np.isfinite(layers.x).all()
+
+
+@pytest.mark.parametrize(("kind", "words"), [("gpt_neox", "not known"), ("gemma2", "not known")])
+def test_what_is_no_block_is_refused(kind, words):
+    with pytest.raises(UserError, match=words):
+        Block.from_model(small(kind))
+    assert kind in CONFIGS
+
+
+def test_layers_are_counted_from_zero():
+    with pytest.raises(UserError, match="layer must be from 0 to 2, got 3"):
+        Block.from_model(small("gpt2"), 3)
