@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +15,7 @@ from tokenflock.frozen import Frozen, concrete
 from tokenflock.shapes import Array, Time
 
 Path = Callable[[Any], Any]
+L = TypeVar("L", bound=Frozen)
 Matrix = Any  # None (identity) | float (multiple of it) | (m, d) array | t -> (m, d) array
 
 
@@ -45,7 +47,8 @@ def shape_of(M: Matrix) -> tuple[int, ...]:
     """The shape of a matrix at any one time; empty for a multiple of the identity."""
     if isinstance(M, Switching):
         return np.shape(M.values)[1:]
-    return np.shape(M(0.0)) if callable(M) else () if M is None else np.shape(M)
+    value = at(M, 0.0)
+    return () if value is None else np.shape(value)
 
 
 def width(*matrices: Matrix) -> int | None:
@@ -110,6 +113,19 @@ def check_attention(name: str, Q: Matrix, K: Matrix, V: Matrix, heads: bool = Fa
             "square when the other of Q, K is the identity",
             f"shape {shapes[letter]}",
         )
+
+
+def replaced(law: L, Q: Matrix, V: Matrix) -> L:
+    """A law with other matrices in its fields Q, K = I and V."""
+    return eqx.tree_at(
+        lambda law: (law.Q, law.K, law.V), law, (Q, None, V), is_leaf=lambda leaf: leaf is None
+    )
+
+
+def identities(Q: Matrix) -> Matrix:
+    """A stack of identities of the shape of Q at one time."""
+    *heads, _, d = shape_of(Q)
+    return jnp.broadcast_to(jnp.eye(d), (*heads, d, d))
 
 
 class Switching(Frozen):

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
+from tokenflock.dynamics._matrices import (
+    Path,
+    act,
+    check_attention,
+    multiple_of_identity,
+    replaced,
+    width,
+)
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens
 
@@ -41,6 +48,13 @@ class QKV(Dynamics):
         from tokenflock.parts.given_heads import GivenHeads
 
         return Block(GivenHeads(self.Q, self.K, self.V), norm=self.place, beta=self.beta)
+
+    @property
+    def matrices_at(self) -> tuple[str, ...]:
+        return ()
+
+    def with_matrices(self, Q: Any, V: Any) -> QKV:
+        return replaced(self, Q, V)
 
     @property
     def isotropic(self) -> bool:

@@ -6,6 +6,7 @@ import dataclasses
 from importlib import import_module
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +15,9 @@ from jaxtyping import Float, Key
 from tokenflock.catalogue import PARTS, part
 from tokenflock.dynamics._matrices import Path, Switching, at
 from tokenflock.dynamics.dynamics import Dynamics, Interaction
+from tokenflock.dynamics.neural_ode import Activation
 from tokenflock.errors import UserError, require
-from tokenflock.frozen import concrete
+from tokenflock.frozen import choice, concrete
 from tokenflock.parts.given_heads import GivenHeads
 from tokenflock.parts.heads import HeadMatrices, Heads, by_head
 from tokenflock.parts.mask import Mask
@@ -204,6 +206,19 @@ class Block(Dynamics):
         return next((n for n in counts if n is not None), None)
 
     @property
+    def matrices_at(self) -> tuple[str, ...]:
+        return ("heads",)
+
+    @property
+    def stack(self) -> int | None:
+        return self.heads.number
+
+    def with_matrices(self, Q: Any, V: Any) -> Block:
+        require(self.heads.number > 0, "dynamics", "a block with heads", "one without")
+        fresh = GivenHeads(Q=Q, V=V, average=self.heads.share != 1.0)
+        return eqx.tree_at(lambda block: block.heads, self, fresh)
+
+    @property
     def inverse_temperature(self) -> Any:
         return None if callable(self.beta) else self.beta
 
@@ -228,7 +243,7 @@ class Block(Dynamics):
         d: int,
         *,
         hidden: int = 4,
-        activation: str = "gelu",
+        activation: str | Activation = "gelu",
         scale: float = 1.0,
         seed: int = 0,
         **parts: Any,
@@ -244,7 +259,7 @@ class Block(Dynamics):
         drawn = {
             "heads": RandomHeads(heads, scale=scale, seed=seed).draw(d),
             "feed_forward": RandomFeedForward(
-                activation=activation, hidden=hidden, scale=scale, seed=seed
+                choice(Activation, activation, "activation"), hidden, scale, seed=seed
             ).draw(d),
             "mask": "causal",
             "norm": "pre",

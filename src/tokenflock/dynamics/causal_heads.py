@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tokenflock.dynamics._matrices import Path, check_attention, width
+from tokenflock.dynamics._matrices import (
+    Path,
+    check_attention,
+    identities,
+    replaced,
+    shape_of,
+    width,
+)
 from tokenflock.dynamics.block import Block
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.parts.causal_mask import CausalMask
@@ -47,6 +54,17 @@ class CausalHeads(Dynamics):
 
     def as_block(self) -> Block:
         return Block(GivenHeads(self.Q, self.K, self.V), mask=CausalMask(), beta=self.beta)
+
+    @property
+    def matrices_at(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def stack(self) -> int | None:
+        return shape_of(self.V)[0]
+
+    def with_matrices(self, Q: Any, V: Any) -> CausalHeads:
+        return replaced(self, Q, identities(Q) if V is None else V)
 
     @property
     def dimension(self) -> int | None:

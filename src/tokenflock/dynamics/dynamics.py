@@ -150,6 +150,23 @@ class Dynamics(Frozen):
         )
 
     @property
+    def matrices_at(self) -> tuple[str, ...] | None:
+        """The way to its matrices Q and V, field by field; None where it has none."""
+        return None
+
+    @property
+    def stack(self) -> int | None:
+        """The number of heads, where its matrices are stacks of them."""
+        return None
+
+    def with_matrices(self, Q: Any, V: Any) -> Dynamics:
+        """The same law with other matrices: Q, K = I and V, the identity where it is None."""
+        raise UserError(
+            "dynamics must be a law with matrices Q, K, V, to take random ones, got"
+            f" {type(self).__name__}; use e.g. Attention"
+        )
+
+    @property
     def dimension(self) -> int | None:
         """The d that its matrices ask for, or None where any d will do."""
         return None
@@ -291,6 +308,17 @@ class Around(Dynamics):
     @property
     def smooth(self) -> bool:
         return self.base.smooth
+
+    @property
+    def matrices_at(self) -> tuple[str, ...] | None:
+        return None if self.base.matrices_at is None else ("base", *self.base.matrices_at)
+
+    @property
+    def stack(self) -> int | None:
+        return self.base.stack
+
+    def with_matrices(self, Q: Any, V: Any) -> Dynamics:
+        return eqx.tree_at(lambda law: law.base, self, self.base.with_matrices(Q, V))
 
     @property
     def exchangeable(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import equinox as eqx
 from jaxtyping import Key
 
 from tokenflock.dynamics.block import Block
@@ -129,6 +130,17 @@ class FeedForward(MeanField):
     @property
     def smooth(self) -> bool:
         return self.base.smooth
+
+    @property
+    def matrices_at(self) -> tuple[str, ...] | None:
+        return None if self.base.matrices_at is None else ("base", *self.base.matrices_at)
+
+    @property
+    def stack(self) -> int | None:
+        return self.base.stack
+
+    def with_matrices(self, Q: Any, V: Any) -> Dynamics:
+        return eqx.tree_at(lambda law: law.base, self, self.base.with_matrices(Q, V))
 
     @property
     def exchangeable(self) -> bool:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
+from tokenflock.dynamics._matrices import (
+    Path,
+    act,
+    check_attention,
+    multiple_of_identity,
+    replaced,
+    width,
+)
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
@@ -60,6 +67,13 @@ class Hardmax(MeanField):
     @property
     def smooth(self) -> bool:
         return False
+
+    @property
+    def matrices_at(self) -> tuple[str, ...]:
+        return ()
+
+    def with_matrices(self, Q: Any, V: Any) -> Hardmax:
+        return replaced(self, Q, V)
 
     @property
     def isotropic(self) -> bool:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 
 from tokenflock.dynamics._kernels import softmax
-from tokenflock.dynamics._matrices import Path, act, at, check_attention, shape_of, width
+from tokenflock.dynamics._matrices import (
+    Path,
+    act,
+    at,
+    check_attention,
+    identities,
+    replaced,
+    shape_of,
+    width,
+)
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
 
@@ -69,6 +78,17 @@ class MultiHead(MeanField):
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         heads = self.attention_by_head(t, q, x, w) @ jax.vmap(act, (0, None))(at(self.V, t), x)
         return heads.mean(axis=0) if self.average else heads.sum(axis=0)
+
+    @property
+    def matrices_at(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def stack(self) -> int | None:
+        return shape_of(self.V)[0]
+
+    def with_matrices(self, Q: Any, V: Any) -> MultiHead:
+        return replaced(self, Q, identities(Q) if V is None else V)
 
     @property
     def dimension(self) -> int | None:

@@ -89,8 +89,8 @@ class GivenHeads(Heads):
     def _inner(self, letter: str) -> int | None:
         """The side of a matrix that is not d; None where that is d."""
         shape = self._shape(letter)
-        inner = shape and shape[2 if letter == "O" else 1]
-        return None if inner in ((), self.dimension) else inner
+        inner = shape[2 if letter == "O" else 1] if shape else None
+        return None if inner == self.dimension else inner
 
     @property
     def number(self) -> int:

@@ -88,9 +88,9 @@ class RandomHeads(Heads):
     def draw(self, d: int, t: float = 0.0) -> GivenHeads:
         """The heads at time t on R^d, as numbers."""
         with precision("float64"):
-            told = self.matrices(t, d)._asdict()
-            arrays = {key: np.asarray(M, float) for key, M in told.items() if M is not None}
-        return GivenHeads(**arrays)
+            told = self.matrices(t, d)
+            Q, K, V, O = (None if M is None else np.asarray(M, float) for M in told[:4])
+        return GivenHeads(Q, K, V, O)
 
     @property
     def isotropic(self) -> bool:
