@@ -116,6 +116,10 @@ class Block(Dynamics):
     def space(self) -> Space:
         return self.norm.space
 
+    @property
+    def place(self) -> Placement:
+        return self.norm
+
     def attention_by_head(self, t: Time, r: Tokens, w: Weights) -> Float[Array, "h n n"]:
         """The attention matrix of each head, for what it reads."""
         return self._weights(self.heads.matrices(t, r.shape[-1]), t, r, w)

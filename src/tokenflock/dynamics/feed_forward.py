@@ -58,13 +58,13 @@ class FeedForward(MeanField):
             f"a dynamics on R^{d}, as the mlp is",
             f"one on R^{other}",
         )
-        inside = [type(law).__name__ for law in self.base.layers_around if len(law.sublayers) > 1]
+        whole = isinstance(self.base.core, Block) or len(self.base.sublayers) > 1
         require(
-            not inside,
+            not whole,
             "FeedForward.base",
             "a law without a feed-forward part",
-            ", ".join(inside),
-            "give the feed-forward part once",
+            type(self.base).__name__,
+            "give it once; a Block has a field for it",
         )
         frame = not isinstance(self.base.core, RescaledAttention)
         require(

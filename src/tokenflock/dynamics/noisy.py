@@ -52,6 +52,13 @@ class Noisy(Around):
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         return self.base.force(t, x, w)
 
+    def velocity(self, t: Time, x: Tokens, w: Weights) -> Tokens:
+        return self.base.velocity(t, x, w)
+
+    @property
+    def sublayers(self) -> tuple[Dynamics, ...]:
+        return self.base.sublayers
+
     def diffusion(self, t: Time, x: Tokens, w: Weights) -> Scalar:
         return jnp.sqrt(2 / jnp.asarray(self.kappa, x.dtype))
 
