@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,6 +37,7 @@ from tokenflock.parts import (
     ValueNoise,
     WindowMask,
 )
+from tokenflock.precision import cast
 from tokenflock.solvers import EulerMaruyama, Layer
 from tokenflock.starts import Given
 
@@ -97,7 +99,7 @@ def test_one_head_with_the_identity_is_self_attention():
 
 
 def test_heads_by_their_formula():
-    """sum_h O_h sum_j A^h_ij (V_h x_j + v_h) + o with logits beta <Q_h x_i + q_h, K_h x_j + k_h>."""
+    """sum_h O_h sum_j A^h_ij (V_h x_j + v_h) + o, logits beta <Q_h x_i + q_h, K_h x_j + k_h>."""
     q, k, v, o = (RANDOM.normal(size=size) for size in ((2, 2), (2, 2), (2, 3), (D,)))
     heads = replace(HEADS, q=q, k=k, v=v, o=o)
     expected = np.zeros((N, D)) + o
@@ -315,15 +317,23 @@ def rate(block, h, sign, d, times):
     """
     x = np.zeros((2, d))
     x[0, 0], x[1, 0], x[1, 1] = 1.0, sign, 1e-4
+    sign = jnp.asarray(float(sign))
     x = jnp.asarray(x / np.linalg.norm(x, axis=1, keepdims=True))
+
+    keys = jax.random.split(jax.random.key(0), len(times))
+    return float(jnp.mean(_grown(cast(block, "float64"), jnp.asarray(h), sign, x, times, keys)) / h)
+
+
+@eqx.filter_jit
+def _grown(block, h, sign, x, times, keys):
+    """log of how much 1 - sign cos grows in one layer, for each time and key."""
 
     def grown(t, key):
         y = Layer(h=h).step(block, t, x, jnp.ones(2) / 2, key)
         gap, before = y[0] - sign * y[1], x[0] - sign * x[1]
         return jnp.log(jnp.sum(gap**2) / jnp.sum(before**2))
 
-    keys = jax.random.split(jax.random.key(0), len(times))
-    return float(jnp.mean(jax.jit(jax.vmap(grown))(times, keys)) / h)
+    return jax.vmap(grown)(times, keys)
 
 
 @pytest.mark.parametrize(("d", "beta"), [(3, 1.0), (8, 4.0)])

@@ -53,8 +53,8 @@ class Block(Dynamics):
     is made of such parts says so by `as_block()`. Source: (2.3) to (2.8) of arXiv 2312.10794, and
     what the parts cite.
 
-    >>> Block(mask="causal", norm="pre").space
-    Euclidean()
+    >>> Block(mask="causal", norm="pre", beta=2)
+    Block(mask=CausalMask(strict=False), norm=Pre(first=None, second=None), beta=2.0)
     """
 
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
@@ -83,6 +83,13 @@ class Block(Dynamics):
             if field.type in PARTS and not isinstance(value, (Part, type)):
                 object.__setattr__(self, field.name, _named(field.name, str(field.type), value))
         super().__post_init__()
+
+    def __repr__(self) -> str:
+        """What differs from one head of plain self-attention."""
+        told = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        plain = {field.name: field.default for field in dataclasses.fields(self)}
+        shown = {name: repr(value) for name, value in told.items()}
+        return f"Block({', '.join(f'{k}={v}' for k, v in shown.items() if v != repr(plain[k]))})"
 
     def __check_init__(self) -> None:
         widths = {name: part.dimension for name, part in self.parts.items()}

@@ -38,7 +38,7 @@ class RandomHeads(Heads):
     "m, the width of a head; d / heads unless given"
     scale: float = 1.0
     "size of the matrices"
-    letters: str = LETTERS
+    letters: str = "QKVO"
     "which matrices are random"
     period: float | None = None
     "draw new matrices after this much time; the step of a layer map makes every layer fresh"
