@@ -14,8 +14,9 @@ from tokenflock.catalogue import entries
 def test_a_block_is_written_by_the_names_of_its_parts(call, tmp_path):
     code, _, err = call(
         "simulate --dynamics block --heads 4 --mask causal --positions rotary --base 500"
-        " --attention softmax --feed-forward gelu --hidden 2 --norm pre --noise common --kappa 50 --beta 2"
-        " --period 0.5 --heads-seed 3 --n 5 --d 8 --solver layer --step 0.5 --t 1 --out run.nc"
+        " --attention softmax --feed-forward gelu --hidden 2 --norm pre --noise common"
+        " --kappa 50 --beta 2 --period 0.5 --heads-seed 3 --n 5 --d 8 --solver layer"
+        " --step 0.5 --t 1 --out run.nc"
     )
     assert code == 0, err
     run = flock.load(tmp_path / "run.nc")

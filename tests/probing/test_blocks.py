@@ -12,8 +12,11 @@ from tests.probing.conftest import CONFIGS, ids, small
 from tokenflock import recipe
 from tokenflock.dynamics import Block
 from tokenflock.errors import UserError
+from tokenflock.gpt.gpt import GPT
+from tokenflock.gpt.settings import Shape
 from tokenflock.precision import precision
-from tokenflock.probing import probe
+from tokenflock.probing import Facts, probe
+from tokenflock.probing.own_gpt import OwnGPT
 from tokenflock.solvers import EulerMaruyama, Layer
 
 MADE = ("albert", "bert", "roberta", "distilbert", "gpt2", "llama", "gemma")
@@ -67,3 +70,30 @@ def test_what_is_no_block_is_refused(kind, words):
 def test_layers_are_counted_from_zero():
     with pytest.raises(UserError, match="layer must be from 0 to 2, got 3"):
         Block.from_model(small("gpt2"), 3)
+
+
+def own(norm, positions):
+    """A fresh model of ours, its matrices large enough that its layers do something."""
+    shape = Shape(vocab=9, context=8, width=8, heads=2, depth=2, norm=norm, positions=positions)
+    network = GPT(shape, jax.random.key(0))
+    network = jax.tree.map(
+        lambda a: a + 0.3 * jnp.cos(jnp.arange(a.size)).reshape(a.shape), network
+    )
+    facts = Facts("ours", None, "gpt", 8, 2, 2, 2, 8, "float32")
+    return OwnGPT(network, None, facts)
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize("norm", ["pre", "post", "peri"])
+def test_a_layer_of_our_own_model_is_its_block(norm, positions):
+    model = own(norm, positions)
+    x = np.asarray(model.network.states(jnp.arange(6)[None])[:, 0], float)
+    for layer in (0, 1):
+        again = stepped(Block.from_model(model, layer), x[layer])
+        assert np.abs(again - x[layer + 1]).max() < 1e-5 * np.abs(x[layer + 1]).max()
+        assert np.abs(x[layer + 1] - x[layer]).max() > 0.1
+
+
+def test_our_ngpt_is_no_block():
+    with pytest.raises(UserError, match="norms queries and keys"):
+        Block.from_model(own("ngpt", "rotary"))

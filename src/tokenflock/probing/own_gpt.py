@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tokenflock.dynamics.block import Block
 from tokenflock.errors import UserError, require
 from tokenflock.gpt.checkpoint import KIND, Config, fresh, named
 from tokenflock.gpt.checkpoint import load as load_checkpoint
 from tokenflock.gpt.fast import EPSILON
 from tokenflock.gpt.gpt import GPT, GPTBlock
 from tokenflock.gpt.language import LanguageModel
+from tokenflock.gpt.settings import Shape
 from tokenflock.gpt.watching import states
-from tokenflock.parts import LayerNorm
+from tokenflock.parts import LayerNorm, NoPositions, Peri, Rotary
 from tokenflock.precision import cast, precision
 from tokenflock.probing.blocks import TrainedLayer
 from tokenflock.probing.model import Facts, Prompt, Trace
@@ -113,6 +115,16 @@ class OwnGPT:
             )
         return [_block(block, shape.norm == "pre") for block in network.blocks]
 
+    def laws(self) -> list[Block]:
+        """The layers as laws of motion, in order; for a model that shares its layer, that one."""
+        network = self.network
+        if not isinstance(network, GPT) or network.shape.norm == "ngpt":
+            raise UserError(
+                f"{self.facts.name} is no Block: that needs the rung gpt and pre-, post- or peri-LN"
+                " (its nGPT norms queries and keys, with a gain for each coordinate)"
+            )
+        return [_law(block, network.shape) for block in network.blocks]
+
 
 def load(folder: str | os.PathLike[str], variant: Variant = Variant()) -> OwnGPT:
     """The model of a checkpoint.
@@ -173,6 +185,15 @@ def _block(layer: GPTBlock, pre: bool) -> TrainedLayer:
         pre=pre,
         causal=True,
     )
+
+
+def _law(layer: GPTBlock, shape: Shape) -> Block:
+    told = _block(layer, shape.norm != "post").as_block()
+    positions = Rotary() if shape.positions == "rotary" else NoPositions()
+    if shape.norm != "peri":
+        return replace(told, positions=positions)
+    gains = [move.gains[k] for k in (0, 1) for move in layer.moves]  # both before, both after
+    return replace(told, positions=positions, norm=Peri(*map(_norm, gains)))
 
 
 def _norm(gain: Array) -> LayerNorm:
