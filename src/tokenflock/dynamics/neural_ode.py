@@ -42,6 +42,11 @@ class Activation(enum.Enum):
         }
         return functions[self.value](x)
 
+    @property
+    def on_chip(self) -> bool:
+        """Whether the GPU kernel of the resident engine has it (it lacks the error function)."""
+        return self is not Activation.EXACT_GELU
+
 
 class NeuralODE(MeanField):
     """A neural ODE on R^d: each token moves alone, blind to the others.
