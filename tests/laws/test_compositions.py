@@ -29,6 +29,7 @@ from tokenflock.dynamics import (
     Switching,
 )
 from tokenflock.errors import UserError
+from tokenflock.parts import GivenHeads
 from tokenflock.solvers import RK4, EulerMaruyama, Layer
 from tokenflock.starts import Given
 
@@ -191,3 +192,39 @@ def test_noise_around_a_feed_forward_part_shakes_its_layers():
     for solver in (Layer(h=0.1), EulerMaruyama(h=0.1)):
         a, b = (solver.step(law, T, x, W, KEY) for law in (inside, outside))
         assert np.abs(a - b).max() < 1e-14
+
+
+def test_the_layers_of_a_noisy_ensemble_have_noise():
+    told = flock.ensemble(
+        Noisy(Block(heads=2, mask="causal", feed_forward="tanh"), kappa=5.0),
+        Given(X),
+        repeats=2,
+        t=0.5,
+        frames=2,
+        solver=Layer(h=0.1),
+        observe=[flock.observables.MeanCosine()],
+        keep=True,
+    )
+    a, b = told.mean_cosine.values[..., -1].ravel()
+    assert abs(a - b) > 1e-3
+
+
+def test_the_pair_interaction_of_a_block_is_that_of_self_attention_or_none():
+    """Also for numbers that JAX traces."""
+    known = Block(beta=2.0).interaction
+    assert known is not None and known.beta == 2.0
+    for law in (
+        Block(mask="causal"),
+        Block(norm="pre"),
+        Block(heads=2),
+        Block(attention="sigmoid"),
+        Block(noise="common"),
+        Block(feed_forward="gelu"),
+    ):
+        assert law.interaction is None
+
+    def told(V):
+        assert Block(GivenHeads(V=V)).interaction is None
+        return V
+
+    jax.jit(told)(1.0)

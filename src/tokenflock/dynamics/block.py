@@ -25,6 +25,7 @@ from tokenflock.parts.no_feed_forward import NoFeedForward
 from tokenflock.parts.no_mask import NoMask
 from tokenflock.parts.no_noise import NoNoise
 from tokenflock.parts.no_positions import NoPositions
+from tokenflock.parts.no_weighing import NoWeighing
 from tokenflock.parts.noise import Noise
 from tokenflock.parts.part import Part
 from tokenflock.parts.placement import FIRST, SECOND, Placement
@@ -235,14 +236,12 @@ class Block(Dynamics):
 
     @property
     def interaction(self) -> Interaction | None:
-        plain = Block(attention=self.attention, beta=self.beta)
-        known = type(self.attention).__name__ in ("SoftmaxWeighing", "NoWeighing")
-        alike = all(
-            type(mine) is type(theirs)
-            for mine, theirs in zip(self.parts.values(), plain.parts.values())
-        )
-        fits = known and alike and self.heads.isotropic and self.heads == plain.heads
-        return Interaction(self.beta) if fits and not callable(self.beta) else None
+        plain = (NoMask, NoPositions, NoFeedForward, Post, NoNoise)
+        parts = (self.mask, self.positions, self.feed_forward, self.norm, self.noise)
+        alike = all(type(part) is kind for part, kind in zip(parts, plain))
+        known = isinstance(self.attention, (SoftmaxWeighing, NoWeighing))
+        fits = alike and known and self.norm.flows and self.heads.plain and not callable(self.beta)
+        return Interaction(self.beta) if fits else None
 
     def as_block(self) -> Block:
         return self

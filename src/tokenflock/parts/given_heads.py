@@ -98,6 +98,11 @@ class GivenHeads(Heads):
         return next((shape[0] for shape in shapes if shape), 1)
 
     @property
+    def plain(self) -> bool:
+        matrices = (self.Q, self.K, self.V, self.O, self.q, self.k, self.v, self.o)
+        return all(M is None for M in matrices) and not self.relative
+
+    @property
     def says_differences(self) -> bool:
         return self.relative
 

@@ -51,6 +51,11 @@ class Heads(Part):
         return 1.0
 
     @property
+    def plain(self) -> bool:
+        """Whether there is one, and all its matrices are the identity."""
+        return False
+
+    @property
     def says_differences(self) -> bool:
         """Whether heads say V (x_j - x_i) in place of V x_j."""
         return False
