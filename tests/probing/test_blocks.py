@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tests.probing.conftest import CONFIGS, ids, small
+from tests.probing import conftest
+from tests.probing.conftest import CONFIGS, SMALL, ids, small, transformers
 from tokenflock import recipe
 from tokenflock.dynamics import Block
 from tokenflock.errors import UserError
 from tokenflock.gpt.gpt import GPT
 from tokenflock.gpt.settings import Shape
+from tokenflock.parts import WindowMask
 from tokenflock.precision import precision
 from tokenflock.probing import Facts, probe
 from tokenflock.probing.own_gpt import OwnGPT
@@ -30,8 +32,15 @@ def stepped(block, x):
         return np.asarray(step)
 
 
-@pytest.mark.parametrize("kind", MADE)
-def test_a_random_models_layer_is_its_block(kind):
+BESIDE = {  # of the family of Llama: a sliding window, and biases of queries, keys and values
+    "mistral": ("MistralConfig", SMALL | {"num_key_value_heads": 1, "sliding_window": 3}),
+    "qwen2": ("Qwen2Config", SMALL | {"num_key_value_heads": 1}),
+}
+
+
+@pytest.mark.parametrize("kind", [*MADE, *BESIDE])
+def test_a_random_models_layer_is_its_block(kind, monkeypatch):
+    monkeypatch.setattr(conftest, "CONFIGS", CONFIGS | BESIDE)
     model = small(kind)
     x = probe(model, ids(7)).x[0].values
     for layer in (0, 1):
@@ -65,6 +74,17 @@ def test_what_is_no_block_is_refused(kind, words):
     with pytest.raises(UserError, match=words):
         Block.from_model(small(kind))
     assert kind in CONFIGS
+
+
+def test_a_window_of_a_model_is_a_mask():
+    config, options = BESIDE["mistral"]
+    model = transformers.AutoModel.from_config(getattr(transformers, config)(**options))
+    assert Block.from_model(model).mask == WindowMask(width=3)
+    qwen3 = transformers.AutoModel.from_config(
+        transformers.Qwen3Config(**SMALL, num_key_value_heads=1, head_dim=8)
+    )
+    with pytest.raises(UserError, match="norms its queries"):
+        Block.from_model(qwen3)
 
 
 def test_layers_are_counted_from_zero():
