@@ -17,6 +17,7 @@ README = (PROJECT / "README.md").read_text(encoding="utf-8")
 CHANGELOG = (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8")
 NOUNS = {
     "dynamics": "dynamics",
+    "parts": "parts of blocks",
     "starts": "starts",
     "solvers": "solvers",
     "observables": "observables",

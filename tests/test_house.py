@@ -19,7 +19,7 @@ ORDER = [
     {"errors", "shapes", "catalogue"},
     {"frozen", "theory", "files"},
     {"precision", "spaces"},
-    {"starts", "dynamics"},
+    {"starts", "dynamics", "parts"},
     {"matrices", "solvers", "observables"},
     {"events"},
     {"recipe"},

@@ -21,7 +21,7 @@ from typing import Any
 
 from tokenflock.errors import UserError
 
-KINDS = ("dynamics", "starts", "solvers", "observables", "events", "matrices", "theory")
+KINDS = ("dynamics", "parts", "starts", "solvers", "observables", "events", "matrices", "theory")
 BASES = {  # what a member of each kind derives from; theory has functions
     "dynamics": "tokenflock.dynamics.dynamics:Dynamics",
     "starts": "tokenflock.starts.start:Start",
@@ -30,11 +30,37 @@ BASES = {  # what a member of each kind derives from; theory has functions
     "events": "tokenflock.events.event:Event",
     "matrices": "tokenflock.matrices.matrix:MatrixLaw",
     "meanfield": "tokenflock.meanfield.density:Density",
+    "parts": "tokenflock.parts.part:Part",
+}
+PARTS = {  # the families of parts, and what a bare value (`heads=4`) is the first option of
+    "Heads": "RandomHeads",
+    "Mask": None,
+    "Positions": None,
+    "Weighing": None,
+    "TokenMap": "RandomFeedForward",
+    "Placement": None,
+    "Noise": None,
 }
 _ROOT = Path(__file__).parent
 _OWN: list[Entry] = []  # members that the user brought along
 # files that hold a base class
-_ABSTRACT = {"space", "dynamics", "start", "solver", "observable", "event", "matrix"}
+_ABSTRACT = {
+    "space",
+    "dynamics",
+    "start",
+    "solver",
+    "observable",
+    "event",
+    "matrix",
+    "part",
+    "heads",
+    "mask",
+    "positions",
+    "weighing",
+    "token_map",
+    "placement",
+    "noise",
+}
 
 
 @dataclass(frozen=True)
@@ -57,6 +83,7 @@ class Entry:
     summary: str
     doc: str
     options: tuple[Option, ...]
+    base: str = ""  # the class that it derives from
 
     @property
     def slug(self) -> str:
@@ -158,6 +185,52 @@ def find(kind: str, name: str) -> Entry:
     )
 
 
+def family(of: str) -> dict[str, Entry]:
+    """The parts of one family by the short names that a person types: `causal` for `CausalMask`,
+    `none` for `NoMask`.
+
+    >>> sorted(family("Mask"))
+    ['causal', 'given', 'none', 'window']
+    """
+    root = f"tokenflock.parts.{slug(of).replace('-', '_')}"
+
+    def belongs(entry: Entry) -> bool:
+        if entry not in _OWN:
+            return entry.base == of
+        return issubclass(entry.load(), getattr(importlib.import_module(root), of))
+
+    return {_short(entry.slug, slug(of)): entry for entry in entries("parts") if belongs(entry)}
+
+
+def _short(whole: str, of: str) -> str:
+    if whole.startswith("no-"):
+        return "none"
+    return whole.removesuffix(f"-{of}").removesuffix("-feed-forward")
+
+
+def part(of: str, name: str) -> tuple[Entry, str | None]:
+    """The part of a family that a text names, and the value of its first option where the text is
+    such a value: `4` heads are random heads, `gelu` a random feed-forward part.
+
+    >>> part("Heads", "4")[0].name, part("Mask", "causal-mask")[0].name
+    ('RandomHeads', 'CausalMask')
+    """
+    known = family(of)
+    long = {entry.slug: entry for entry in known.values()}
+    entry = known.get(slug(name)) or long.get(slug(name))
+    if entry is not None:
+        return entry, None
+    bare = next((entry for entry in known.values() if entry.name == PARTS[of]), None)
+    if bare is not None and _could_be(bare.options[0], name):
+        return bare, name
+    raise UserError(f"one of {', '.join(sorted(known))}, got {name!r}")
+
+
+def _could_be(option: Option, text: str) -> bool:
+    """Whether a text could be the value of an option: a whole number, or a word."""
+    return text.isdigit() if option.annotation == "int" else text.replace("-", "").isalpha()
+
+
 def names(kind: str) -> list[str]:
     """The names of all members of one kind, in alphabetical order."""
     return sorted(entry.name for entry in entries(kind))
@@ -229,7 +302,9 @@ def _is_helper(node: ast.ClassDef | ast.FunctionDef) -> bool:
 def _entry(kind: str, module: str, node: ast.ClassDef | ast.FunctionDef, path: Path) -> Entry:
     doc = ast.get_docstring(node) or ""
     options = _arguments(node) if isinstance(node, ast.FunctionDef) else _fields(node, path)
-    return Entry(kind, node.name, module, summary(doc), doc, tuple(options))
+    bases = [ast.unparse(base) for base in getattr(node, "bases", [])]
+    first = bases[0] if bases else ""
+    return Entry(kind, node.name, module, summary(doc), doc, tuple(options), first)
 
 
 def _fields(node: ast.ClassDef, path: Path) -> list[Option]:

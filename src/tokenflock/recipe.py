@@ -40,6 +40,7 @@ _DTYPES = ("float64", "float32", "int64", "int32", "uint32", "bool")
 _BEYOND = {  # what a recipe may name beside the members of the catalogue, and where it lives
     "dynamics/Switching": "tokenflock.dynamics._matrices",
     "matrices/RandomMatrices": "tokenflock.matrices._random",
+    "parts/LayerNorm": "tokenflock.parts._layer_norm",
 }
 RENAMED: dict[str, str] = {}  # what a member was called in older files -> what it is called now
 

@@ -389,9 +389,14 @@ def test_several_observables_swept_numbers_and_solvers_lower():
 
 
 @pytest.mark.parametrize("activation", Activation, ids=lambda one: one.value)
-def test_every_activation_lowers(activation):
+def test_every_activation_lowers_or_is_refused(activation):
     law = FeedForward(NeuralODE(W=square(), A=square(), activation=activation))
-    assert "triton" in lower(job(law, (PairDensity(),), N), N, D)
+    refusal = resident.refusal(job(law, (PairDensity(),), N), N, D)
+    assert (refusal is None) == activation.on_chip, refusal
+    if activation.on_chip:
+        assert "triton" in lower(job(law, (PairDensity(),), N), N, D)
+    else:
+        assert "Activation" in refusal
 
 
 def test_resident_refuses_in_sentences():

@@ -30,18 +30,23 @@ def members():
     from tokenflock.dynamics import Switching
     from tokenflock.matrices import RandomMatrices
     from tokenflock.meanfield import Empirical
+    from tokenflock.parts import LayerNorm
     from tokenflock.starts import Given
 
     special = {"Given": Given(np.eye(3)), "Empirical": Empirical(np.eye(2))}
-    objects = [RandomMatrices(), Switching(np.ones((2, 3, 3)), 0.5)]
+    objects = [RandomMatrices(), Switching(np.ones((2, 3, 3)), 0.5), LayerNorm(gain=np.ones(2))]
     for kind in BASES:
         for entry in entries(kind):
             cls = entry.load()
             if not issubclass(cls, base(kind)) or cls is base(kind):
                 continue  # a helper beside the densities
-            made = special.get(entry.name) or (cls.example() if kind == "dynamics" else cls())
+            made = special.get(entry.name) or _made(cls, kind)
             objects.append(made)
     return objects
+
+
+def _made(cls, kind):
+    return cls.example() if kind in ("dynamics", "parts") else cls()
 
 
 MEMBERS = members()

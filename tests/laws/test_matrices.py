@@ -14,11 +14,31 @@ import tokenflock as flock
 from tests.laws.test_engines import compile_quickly  # noqa: F401 (a fixture)
 from tokenflock import recipe
 from tokenflock.catalogue import entries
-from tokenflock.dynamics import Attention, SelfAttention
+from tokenflock.dynamics import (
+    Attention,
+    Block,
+    FeedForward,
+    MultiHead,
+    NeuralODE,
+    Noisy,
+    PreNorm,
+    RescaledAttention,
+    SelfAttention,
+)
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.engines.choose import Systems
+from tokenflock.engines.job import follow
 from tokenflock.errors import UserError
-from tokenflock.matrices import GOE, GaussianEntries, Ginibre, Per, RandomMatrices, Value, Wigner
+from tokenflock.matrices import (
+    GOE,
+    GaussianEntries,
+    Ginibre,
+    Identity,
+    Per,
+    RandomMatrices,
+    Value,
+    Wigner,
+)
 from tokenflock.observables import MeanCosine
 from tokenflock.precision import precision
 from tokenflock.solvers import Layer
@@ -245,7 +265,7 @@ def test_one_system_of_an_ensemble_is_a_simulation_with_its_matrices():
 
 def test_random_matrices_are_for_attention():
     with pytest.raises(
-        UserError, match="dynamics must be Attention, to take random matrices, got SelfAttention"
+        UserError, match=r"dynamics must be a law with matrices Q, K, V, .* got SelfAttention"
     ):
         ensemble(SelfAttention(), Uniform(4, 3), matrices=RandomMatrices(), t=1, frames=2)
     with pytest.raises(UserError, match="period must be positive"):
@@ -260,3 +280,94 @@ def test_only_the_identity_settles(value):
         Attention(), Given(np.eye(3)), matrices=RandomMatrices(value=value), **options
     )
     assert json.loads(result.attrs["recipe"])["chosen"]["settling"] == (value is Value.IDENTITY)
+
+
+def holders():
+    """Every law of the catalogue that has matrices, and some around others."""
+    examples = [entry.load().example(5, 3) for entry in entries("dynamics")]
+    mlp = NeuralODE.example(5, 3)
+    around = [
+        Noisy(Attention(), kappa=5.0),
+        FeedForward(mlp, base=PreNorm()),
+        FeedForward(mlp, base=Noisy(MultiHead.example(5, 3))),
+        Block(heads=2, mask="causal", norm="pre", feed_forward="tanh"),
+    ]
+    return [law for law in [*examples, *around] if law.matrices_at is not None]
+
+
+HOLDERS = holders()
+NO_MATRICES = {"SelfAttention", "Unnormalised", "Sinkhorn", "Burger", "Kuramoto", "NeuralODE"}
+NO_MATRICES |= {"CausalBias", "Fast", "FeedForward", "Noisy", "Streamed"}
+
+
+def test_every_law_with_matrices_takes_random_ones():
+    without = {
+        entry.name
+        for entry in entries("dynamics")
+        if entry.load().example(5, 3).matrices_at is None
+    }
+    assert without <= NO_MATRICES and len(HOLDERS) >= 16
+    for entry in entries("dynamics"):
+        law = entry.load().example(5, 3)
+        if entry.name in NO_MATRICES and law.core is law:
+            with pytest.raises(UserError, match="must be a law with matrices"):
+                law.with_matrices(None, None)
+
+
+@pytest.mark.parametrize("law", HOLDERS, ids=lambda law: type(law).__name__)
+def test_random_matrices_enter_where_the_laws_own_matrices_are(law):
+    """What is filled in is found by the path that engines use, and changes the force."""
+    random = RandomMatrices(Ginibre(), Value.GINIBRE)
+    with precision("float32"):
+        B, V = random.draw(jax.random.key(0), 3, 1, law.stack)
+        filled = random.fill(law, B, V)
+        x, w = (
+            jnp.asarray(np.random.default_rng(0).normal(size=(5, 3)), jnp.float32),
+            jnp.ones(5) / 5,
+        )
+        x = law.space.project(x)
+        holder = follow(filled, law.matrices_at)
+        assert np.array_equal(holder.Q, np.swapaxes(B[0], -1, -2)) and np.array_equal(
+            holder.V, V[0]
+        )
+        assert holder.K is None
+        assert jnp.abs(filled.force(0.2, x, w) - law.force(0.2, x, w)).max() > 1e-3
+        still = random.fill(law, B, None)
+        assert bool(jnp.isfinite(still.force(0.2, x, w)).all())
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Block(heads=2, mask="causal", norm="pre", feed_forward="tanh"),
+        FeedForward(NeuralODE.example(4, 3), base=MultiHead.example(4, 3)),
+    ],
+    ids=["block", "feed-forward"],
+)
+def test_an_ensemble_draws_matrices_for_each_system_and_head(law):
+    options = {"repeats": 2, "t": 0.4, "frames": 2, "solver": Layer(h=0.1), "keep": True}
+    start = Given(np.random.default_rng(0).normal(size=(4, 3)))
+    random = RandomMatrices(Identity(), Value.GINIBRE, period=0.2)
+    told = ensemble(law, start, matrices=random, observe=[MeanCosine()], **options)
+    a, b = told.mean_cosine.values[..., -1].ravel()
+    assert abs(a - b) > 1e-4
+    with precision("float32"):
+        B, V = Systems(law, start, random, 0, "float32", 0.4, True).matrices_of(np.array([[0, 0]]))
+    assert V.shape == (1, 2, 2, 3, 3) and np.array_equal(B[0, 0, 0], np.eye(3))
+    paths = [Switching(np.asarray(M[0], float), 0.2) for M in (np.swapaxes(B, -1, -2), V)]
+    alone = flock.simulate(
+        law.with_matrices(*paths),
+        start,
+        t=0.4,
+        frames=2,
+        solver=Layer(h=0.1),
+        observe=[MeanCosine()],
+    )
+    assert abs(float(alone.mean_cosine[-1]) - a) < 1e-5
+
+
+def test_a_frame_takes_no_values_that_move():
+    with pytest.raises(UserError, match="left out for RescaledAttention"):
+        RandomMatrices(value=Value.GINIBRE, period=0.5).fill(
+            RescaledAttention(), jnp.zeros((2, 3, 3)), jnp.zeros((2, 3, 3))
+        )

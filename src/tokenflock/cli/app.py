@@ -25,7 +25,7 @@ COMMANDS = {
     "gpt": "train a small GPT from scratch, sample from it, and watch its tokens",
     "film": "make a film (mp4 or gif) of a saved run",
     "theory": "evaluate a closed form",
-    "list": "what there is: dynamics, starts, solvers, observables, events, matrices, theory",
+    "list": "what there is: dynamics, their parts, starts, solvers, observables, theory, ...",
     "cite": "print the references of a saved run",
 }
 _HELP = """Transformers as interacting particle systems.

@@ -20,7 +20,7 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
 def listing(
     kind: Annotated[
         str | None,
-        Parameter(help="dynamics, starts, solvers, observables, events, matrices or theory"),
+        Parameter(help="dynamics, parts, starts, solvers, observables, events, matrices, theory"),
     ] = None,
     name: Annotated[str | None, Parameter(help="one member, shown in full")] = None,
     /,

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from tokenflock.catalogue import Entry, Option, find, slug
+from tokenflock.catalogue import PARTS, Entry, Option, family, find, part, slug
 from tokenflock.cli.values import array, whole
 from tokenflock.errors import UserError
 
@@ -24,8 +24,16 @@ _NESTED = {
     "AttentionLaw": "dynamics",
     "Start": "starts",
 }
-_KINDS = {"int": int, "float": float, "float | None": float, "bool": bool}
+_KINDS = {
+    "int": int,
+    "int | None": int,
+    "float": float,
+    "float | None": float,
+    "float | Path": float,
+    "bool": bool,
+}
 _ALIASES = {"h": ["--h", "--step"]}
+_UNTYPED = ("NeuralODE", "LayerNorm | None")  # fields whose values cannot be typed as one word
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,9 @@ class Member:
     role: str
     entry: Entry
     inner: dict[str, Member] = field(default_factory=dict)
+    bare: str | None = (
+        None  # the value of the first option, where that was typed in place of a name
+    )
 
 
 def scan(tokens: Sequence[str], flag: str) -> str | None:
@@ -56,14 +67,29 @@ def member(role: str, kind: str, name: str, tokens: Sequence[str]) -> Member:
     entry = find(kind, name)
     inner = {}
     for option in entry.options:
+        chosen = scan(tokens, _flag(option.name))
+        if chosen is None:
+            chosen = slug((option.default or "").partition("(")[0])
         if option.annotation in _NESTED:
-            chosen = scan(tokens, f"--{option.name}")
-            if chosen is None:
-                chosen = slug((option.default or "").partition("(")[0])
             inner[option.name] = member(option.name, _NESTED[option.annotation], chosen, tokens)
+        elif option.annotation in PARTS:
+            inner[option.name] = _part(option, chosen)
         elif option.annotation == "NeuralODE":
             inner[option.name] = member(option.name, "dynamics", "neural-ode", tokens)
     return Member(role, entry, inner)
+
+
+def _part(option: Option, chosen: str) -> Member:
+    """The part that a field of a block names: `--mask causal`, `--heads 4`."""
+    try:
+        entry, bare = part(option.annotation, chosen)
+    except UserError as error:
+        raise UserError(f"{_flag(option.name)} must be {error}") from None
+    return Member(option.name, entry, {}, bare)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def command(
@@ -115,13 +141,12 @@ def parameters(
     group = Group(f"{chosen.role.capitalize()}: {chosen.entry.slug}", help=chosen.entry.summary)
     own = []
     for option in chosen.entry.options:
-        if option.name in skip or (
-            option.name in chosen.inner and option.annotation == "NeuralODE"
-        ):
+        first = chosen.bare is not None and option is chosen.entry.options[0]
+        if option.name in skip or option.annotation in _UNTYPED or first:
             continue
-        names = _ALIASES.get(option.name, [f"--{option.name.replace('_', '-')}"])
+        names = _ALIASES.get(option.name, [_flag(option.name)])
         if taken & set(names):
-            names = [f"--{chosen.role}-{option.name.replace('_', '-')}"]
+            names = [_flag(f"{chosen.role}-{option.name}")]
         taken.update(names)
         own.append(_parameter(chosen, option, names, group))
     inner = [parameters(inside, taken, skip) for inside in chosen.inner.values()]
@@ -149,9 +174,15 @@ def _parameter(chosen: Member, option: Option, names: list[str], group: Group) -
 def _shown(default: str) -> str:
     """A default as one would type it: Clock.PAPER is paper, SelfAttention() is self-attention."""
     if default[0].isupper() and default.endswith("()"):
-        return slug(default[:-2])
+        return _short(default[:-2])
     head, _, tail = default.partition(".")
     return tail.lower() if head.isidentifier() and tail.isupper() else default
+
+
+def _short(name: str) -> str:
+    """The name of a member as one types it."""
+    parts = {entry.name: short for of in PARTS for short, entry in family(of).items()}
+    return parts.get(name, slug(name))
 
 
 def build(chosen: Member, values: dict[str, Any]) -> Any:
@@ -160,6 +191,8 @@ def build(chosen: Member, values: dict[str, Any]) -> Any:
     given = {}
     for option in chosen.entry.options:
         value = values.get(_key(chosen, option))
+        if chosen.bare is not None and option is chosen.entry.options[0]:
+            value = chosen.bare
         if option.name in chosen.inner:
             given[option.name] = build(chosen.inner[option.name], values)
         elif value is not None:

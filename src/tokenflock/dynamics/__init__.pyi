@@ -1,6 +1,7 @@
 from tokenflock.dynamics.neural_ode import Activation as Activation
 from tokenflock.dynamics.attention import Attention as Attention
 from tokenflock.dynamics.dynamics import AttentionLaw as AttentionLaw
+from tokenflock.dynamics.block import Block as Block
 from tokenflock.dynamics.burger import Burger as Burger
 from tokenflock.dynamics.causal import Causal as Causal
 from tokenflock.dynamics.causal_bias import CausalBias as CausalBias
@@ -34,6 +35,7 @@ __all__ = [
     "Activation",
     "Attention",
     "AttentionLaw",
+    "Block",
     "Burger",
     "Causal",
     "CausalBias",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -14,6 +15,7 @@ from tokenflock.frozen import Frozen, concrete
 from tokenflock.shapes import Array, Time
 
 Path = Callable[[Any], Any]
+L = TypeVar("L", bound=Frozen)
 Matrix = Any  # None (identity) | float (multiple of it) | (m, d) array | t -> (m, d) array
 
 
@@ -32,7 +34,8 @@ def act(M: Matrix, x: Float[Array, "*n d"], t: Time = 0.0) -> Float[Array, "*n m
 
 def multiple_of_identity(*matrices: Matrix) -> bool:
     """Whether each matrix is a number times the identity, and so commutes with rotations."""
-    return all(M is None or (not callable(M) and np.ndim(M) == 0) for M in matrices)
+    numbers = [M is None or isinstance(M, Switching) or not callable(M) for M in matrices]
+    return all(numbers) and all(shape_of(M) == () for M in matrices)
 
 
 def positive_multiple(M: Matrix) -> bool:
@@ -40,12 +43,27 @@ def positive_multiple(M: Matrix) -> bool:
     return M is None or (isinstance(M, float) and M > 0)
 
 
+def shape_of(M: Matrix) -> tuple[int, ...]:
+    """The shape of a matrix at any one time; empty for a multiple of the identity."""
+    if isinstance(M, Switching):
+        return np.shape(M.values)[1:]
+    value = at(M, 0.0)
+    return () if value is None else np.shape(value)
+
+
 def width(*matrices: Matrix) -> int | None:
     """The dimension d that these matrices act on, or None if any will do."""
-    shapes = [
-        np.shape(M.values if isinstance(M, Switching) else M) for M in matrices if M is not None
-    ]
-    return next((shape[-1] for shape in shapes if shape), None)
+    return next((shape[-1] for shape in map(shape_of, matrices) if shape), None)
+
+
+def period_of(t: Time, period: float | None) -> Any:
+    """The number of the period that a time is in, from 0.
+
+    A time that is k periods up to rounding is in period k.
+    """
+    if period is None:
+        return 0
+    return jnp.floor(jnp.asarray(t) / period * (1 + 1e-6)).astype(int)
 
 
 def check_attention(name: str, Q: Matrix, K: Matrix, V: Matrix, heads: bool = False) -> None:
@@ -97,29 +115,46 @@ def check_attention(name: str, Q: Matrix, K: Matrix, V: Matrix, heads: bool = Fa
         )
 
 
-class Switching(Frozen):
-    """A matrix that is constant on periods of time: values[k] for k period <= t < (k+1) period, the
-    last one for ever.
+def replaced(law: L, Q: Matrix, V: Matrix) -> L:
+    """A law with other matrices in its fields Q, K = I and V."""
+    return eqx.tree_at(
+        lambda law: (law.Q, law.K, law.V), law, (Q, None, V), is_leaf=lambda leaf: leaf is None
+    )
 
-    With the layer map of step h and period h, every layer has its own matrix.
+
+def identities(Q: Matrix) -> Matrix:
+    """A stack of identities of the shape of Q at one time."""
+    *heads, _, d = shape_of(Q)
+    return jnp.broadcast_to(jnp.eye(d), (*heads, d, d))
+
+
+class Switching(Frozen):
+    """What is constant on periods of time: values[k] for k period <= t < (k+1) period, the last one
+    for ever.
+
+    With the layer map of step h and period h, every layer has its own matrix. Values are numbers,
+    matrices (m, d), or stacks of them (heads, m, d).
+
+    >>> float(Switching([1.0, 4.0], period=0.5)(0.7))
+    4.0
     """
 
     values: Array
-    "matrices in turn, shape (periods, m, d)"
+    "in turn: (periods,), (periods, m, d) or (periods, heads, m, d)"
     period: float = 1.0
     "how long each one acts"
 
     def __check_init__(self) -> None:
         if concrete(self.values):
             require(
-                np.ndim(self.values) == 3,
+                np.ndim(self.values) in (1, 2, 3, 4),
                 "Switching.values",
-                "of shape (periods, m, d)",
+                "of shape (periods,), (periods, m, d) or (periods, heads, m, d)",
                 np.shape(self.values),
             )
+        if concrete(self.period):
+            require(self.period > 0, "Switching.period", "positive", self.period)
 
-    def __call__(self, t: Float[Array, ""]) -> Float[Array, "m d"]:
-        k = jnp.floor(t / self.period * (1 + 1e-6)).astype(
-            int
-        )  # a time that is k periods up to rounding is in period k
-        return self.values[jnp.clip(k, 0, self.values.shape[0] - 1)]
+    def __call__(self, t: Time) -> Float[Array, "..."]:
+        values = jnp.asarray(self.values)
+        return values[jnp.clip(period_of(t, self.period), 0, values.shape[0] - 1)]

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
+from typing import TYPE_CHECKING, Any
+
+from tokenflock.dynamics._matrices import (
+    Path,
+    act,
+    check_attention,
+    multiple_of_identity,
+    replaced,
+    width,
+)
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class QKV(Dynamics):
@@ -29,6 +41,20 @@ class QKV(Dynamics):
     def values(self, t: Time, x: Tokens) -> Tokens:
         """V x_j."""
         return act(self.V, x, t)
+
+    def as_block(self) -> Block:
+        """Its matrices as one head, on the space and with the norm that it has."""
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+
+        return Block(GivenHeads(self.Q, self.K, self.V), norm=self.place, beta=self.beta)
+
+    @property
+    def matrices_at(self) -> tuple[str, ...]:
+        return ()
+
+    def with_matrices(self, Q: Any, V: Any) -> QKV:
+        return replaced(self, Q, V)
 
     @property
     def isotropic(self) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tokenflock.dynamics._matrices import positive_multiple
 from tokenflock.dynamics._qkv import QKV
 from tokenflock.dynamics.dynamics import AttentionLaw, Interaction
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Attention(QKV, AttentionLaw):
@@ -41,6 +45,12 @@ class Attention(QKV, AttentionLaw):
     @property
     def keeps_cones(self) -> bool:
         return positive_multiple(self.V)
+
+    def as_block(self) -> Block:
+        from tokenflock.parts.no_weighing import NoWeighing
+
+        block = super().as_block()
+        return block if self.normalised else dataclasses.replace(block, attention=NoWeighing())
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Attention:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +11,9 @@ from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow, Interaction
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Array, Points, Rows, Scalar, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Burger(AttentionLaw, GradientFlow):
@@ -74,6 +77,16 @@ class Burger(AttentionLaw, GradientFlow):
     @property
     def dimension(self) -> int | None:
         return np.shape(self.D)[-1]
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+        from tokenflock.parts.no_weighing import NoWeighing
+        from tokenflock.parts.softmax_weighing import SoftmaxWeighing
+
+        attention = SoftmaxWeighing() if self.normalised else NoWeighing()
+        V = self.D if self.ascend else -self.D
+        return Block(GivenHeads(Q=self.D, V=V), attention=attention)
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Burger:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +12,9 @@ from tokenflock.dynamics._kernels import softmax
 from tokenflock.dynamics._matrices import positive_multiple
 from tokenflock.dynamics._qkv import QKV
 from tokenflock.shapes import Rows, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Causal(QKV):
@@ -36,6 +40,11 @@ class Causal(QKV):
     @property
     def keeps_cones(self) -> bool:
         return positive_multiple(self.V)
+
+    def as_block(self) -> Block:
+        from tokenflock.parts.causal_mask import CausalMask
+
+        return dataclasses.replace(super().as_block(), mask=CausalMask())
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Causal:

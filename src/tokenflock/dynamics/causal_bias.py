@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 
@@ -10,6 +10,9 @@ from tokenflock.dynamics._kernels import softmax
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Rows, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class CausalBias(Dynamics):
@@ -49,6 +52,21 @@ class CausalBias(Dynamics):
 
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         return self.attention_matrix(t, x, w) @ x
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.alibi import Alibi
+        from tokenflock.parts.causal_mask import CausalMask
+        from tokenflock.parts.given_heads import GivenHeads
+        from tokenflock.parts.no_weighing import NoWeighing
+
+        return Block(
+            GivenHeads(V=self.beta),
+            mask=CausalMask(strict=True),
+            positions=Alibi(slope=self.slope, relative=True),
+            attention=NoWeighing(shares=True),
+            beta=self.beta,
+        )
 
     @property
     def keeps_cones(self) -> bool:

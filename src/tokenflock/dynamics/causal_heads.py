@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import jax
 import numpy as np
 
-from tokenflock.dynamics._matrices import check_attention, width
-from tokenflock.dynamics.causal import Causal
+from tokenflock.dynamics._matrices import (
+    Path,
+    check_attention,
+    identities,
+    replaced,
+    shape_of,
+    width,
+)
+from tokenflock.dynamics.block import Block
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.parts.causal_mask import CausalMask
+from tokenflock.parts.given_heads import GivenHeads
 from tokenflock.shapes import Array, Rows, Time, Tokens, Weights
 
 
@@ -25,11 +33,11 @@ class CausalHeads(Dynamics):
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective", "karagodin2024causal")
     on_chip: ClassVar[bool] = False  # no stacks of matrices there
 
-    V: Array
+    V: Array | Path
     "values, (heads, d, d)"
-    Q: Array
+    Q: Array | Path | None = None
     "queries, (heads, m, d)"
-    K: Array
+    K: Array | Path | None = None
     "keys, (heads, m, d)"
     beta: float = 1.0
     "inverse temperature"
@@ -38,15 +46,25 @@ class CausalHeads(Dynamics):
         check_attention("CausalHeads", self.Q, self.K, self.V, heads=True)
 
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
-        return jax.vmap(lambda Q, K, V: Causal(self.beta, Q, K, V).force(t, x, w))(
-            self.Q, self.K, self.V
-        ).sum(axis=0)
+        return self.as_block().force(t, x, w)
 
     def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
         """The mean over heads of their attention matrices."""
-        return jax.vmap(lambda Q, K: Causal(self.beta, Q, K).attention_matrix(t, x, w))(
-            self.Q, self.K
-        ).mean(axis=0)
+        return self.as_block().attention_matrix(t, x, w)
+
+    def as_block(self) -> Block:
+        return Block(GivenHeads(self.Q, self.K, self.V), mask=CausalMask(), beta=self.beta)
+
+    @property
+    def matrices_at(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def stack(self) -> int | None:
+        return shape_of(self.V)[0]
+
+    def with_matrices(self, Q: Any, V: Any) -> CausalHeads:
+        return replaced(self, Q, identities(Q) if V is None else V)
 
     @property
     def dimension(self) -> int | None:

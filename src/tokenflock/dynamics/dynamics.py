@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+from jaxtyping import Key
 
 from tokenflock.dynamics._kernels import exponentials, softmax
 from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
-from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
+from tokenflock.parts.no_norm import NoNorm
+from tokenflock.parts.placement import Placement
+from tokenflock.parts.post import Post
+from tokenflock.shapes import Array, Points, Rows, Scalar, Time, Tokens, Weights
 from tokenflock.spaces import Space, Sphere
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Interaction(NamedTuple):
@@ -60,9 +68,15 @@ class Dynamics(Frozen):
         """Strength s of the noise s dW on each token; zero for a deterministic law."""
         return jnp.zeros((), x.dtype)
 
+    def shake(self, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+        """The Gaussian increment of a unit of time: `diffusion` times independent normal numbers
+        unless the member says otherwise.
+        """
+        return self.diffusion(t, x, w) * jax.random.normal(key, x.shape, x.dtype)
+
     @property
     def noisy(self) -> bool:
-        """Whether `diffusion` is there at all."""
+        """Whether there is noise at all."""
         return False
 
     @property
@@ -129,6 +143,38 @@ class Dynamics(Frozen):
     def sublayers(self) -> tuple[Dynamics, ...]:
         """The blocks that one Transformer layer applies in turn (attention, then feed-forward)."""
         return (self,)
+
+    def settle(self, x: Tokens) -> Tokens:
+        """Tokens after a step of the layer map, brought back to where they live."""
+        return self.space.project(x)
+
+    @property
+    def place(self) -> Placement:
+        """The place of its norm: what a feed-forward part beside it reads, and how it writes."""
+        return Post() if isinstance(self.space, Sphere) else NoNorm()
+
+    def as_block(self) -> Block:
+        """The same law as a `Block` of named parts, or an error that says why it is none."""
+        raise UserError(
+            f"{type(self).__name__} is no Block: it does not say of which parts it is made"
+        )
+
+    @property
+    def matrices_at(self) -> tuple[str, ...] | None:
+        """The way to its matrices Q and V, field by field; None where it has none."""
+        return None
+
+    @property
+    def stack(self) -> int | None:
+        """The number of heads, where its matrices are stacks of them."""
+        return None
+
+    def with_matrices(self, Q: Any, V: Any) -> Dynamics:
+        """The same law with other matrices: Q, K = I and V, the identity where it is None."""
+        raise UserError(
+            "dynamics must be a law with matrices Q, K, V, to take random ones, got"
+            f" {type(self).__name__}; use e.g. Attention"
+        )
 
     @property
     def dimension(self) -> int | None:
@@ -262,9 +308,16 @@ class Around(Dynamics):
     def diffusion(self, t: Time, x: Tokens, w: Weights) -> Scalar:
         return self.base.diffusion(t, x, w)
 
+    def shake(self, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+        return self.base.shake(t, x, w, key)
+
     @property
     def noisy(self) -> bool:
         return self.base.noisy
+
+    @property
+    def place(self) -> Placement:
+        return self.base.place
 
     @property
     def smooth(self) -> bool:
@@ -277,6 +330,17 @@ class Around(Dynamics):
     @property
     def bounded(self) -> bool:
         return self.base.bounded
+
+    @property
+    def matrices_at(self) -> tuple[str, ...] | None:
+        return None if self.base.matrices_at is None else ("base", *self.base.matrices_at)
+
+    @property
+    def stack(self) -> int | None:
+        return self.base.stack
+
+    def with_matrices(self, Q: Any, V: Any) -> Dynamics:
+        return eqx.tree_at(lambda law: law.base, self, self.base.with_matrices(Q, V))
 
     @property
     def exchangeable(self) -> bool:

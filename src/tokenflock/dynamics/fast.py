@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import jax.numpy as jnp
 
@@ -17,6 +17,9 @@ from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 
 # times rounding: a Z below it is noise, at a token that weighs nothing and is far from all others
 FLOOR = 1e-3
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Fast(Around, MeanField, GradientFlow):
@@ -146,6 +149,9 @@ class Fast(Around, MeanField, GradientFlow):
     @property
     def keeps_cones(self) -> bool:
         return self.base.keeps_cones
+
+    def as_block(self) -> Block:
+        return self.base.as_block()
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Fast:

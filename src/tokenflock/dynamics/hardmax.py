@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.dynamics._matrices import Path, act, check_attention, multiple_of_identity, width
+from tokenflock.dynamics._matrices import (
+    Path,
+    act,
+    check_attention,
+    multiple_of_identity,
+    replaced,
+    width,
+)
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Hardmax(MeanField):
@@ -59,12 +69,28 @@ class Hardmax(MeanField):
         return False
 
     @property
+    def matrices_at(self) -> tuple[str, ...]:
+        return ()
+
+    def with_matrices(self, Q: Any, V: Any) -> Hardmax:
+        return replaced(self, Q, V)
+
+    @property
     def isotropic(self) -> bool:
         return multiple_of_identity(self.Q, self.K, self.V)
 
     @property
     def dimension(self) -> int | None:
         return width(self.Q, self.K, self.V)
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+        from tokenflock.parts.hardmax_weighing import HardmaxWeighing
+        from tokenflock.parts.no_norm import NoNorm
+
+        heads = GivenHeads(self.Q, self.K, self.V, relative=True)
+        return Block(heads, attention=HardmaxWeighing(self.tie), norm=NoNorm())
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Hardmax:

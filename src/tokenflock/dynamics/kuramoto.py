@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.neural_ode import Activation
+from tokenflock.errors import UserError
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Array, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Kuramoto(Dynamics):
@@ -53,6 +59,20 @@ class Kuramoto(Dynamics):
     @property
     def particles(self) -> int | None:
         return None if np.ndim(self.omega) == 0 else np.shape(self.omega)[0]
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+        from tokenflock.parts.two_layers import TwoLayers
+
+        if np.ndim(self.omega) > 0:
+            raise UserError("Kuramoto is no Block where its tokens have frequencies of their own")
+        still = Block(GivenHeads(V=self.coupling), beta=0.0)
+        if self.isotropic:
+            return still
+        quarter = np.array([[0.0, -1.0], [1.0, 0.0]])
+        turn = TwoLayers(W=quarter * self.omega, A=np.eye(2), activation=Activation.IDENTITY)
+        return dataclasses.replace(still, feed_forward=turn)
 
     @classmethod
     def example(cls, n: int = 6, d: int = 2, seed: int = 0) -> Kuramoto:

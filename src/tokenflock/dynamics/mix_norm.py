@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
 from tokenflock.dynamics._schemes import Scheme
+from tokenflock.parts.mix import Mix
+from tokenflock.parts.placement import Placement
 from tokenflock.shapes import Points, Time, Tokens, Weights
-from tokenflock.spaces import Euclidean, Space, Sphere
-from tokenflock.spaces.sphere import normalise
+from tokenflock.spaces import Space
 
 
 class MixNorm(Scheme):
@@ -26,9 +25,11 @@ class MixNorm(Scheme):
 
     @property
     def space(self) -> Space:
-        return Euclidean()
+        return self.place.space
+
+    @property
+    def place(self) -> Placement:
+        return Mix(self.tau)
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        A = super().field(t, q, x, w)
-        length = jnp.sqrt(jnp.sum(q * q, axis=-1, keepdims=True))
-        return jnp.where(t < self.tau, length * Sphere().tangent(normalise(q), A), A)
+        return self.place.write(t, q, super().field(t, q, x, w))

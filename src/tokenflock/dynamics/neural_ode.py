@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import enum
-from typing import ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.dynamics._matrices import act
+from tokenflock.dynamics._matrices import Path, act, at, shape_of
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Array, Points, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Activation(enum.Enum):
@@ -22,10 +26,26 @@ class Activation(enum.Enum):
 
     RELU = "relu"
     TANH = "tanh"
-    GELU = "gelu"
+    GELU = "gelu"  # by its tanh, as GPT-2 has it
+    EXACT_GELU = "exact-gelu"
+    SILU = "silu"
+    IDENTITY = "identity"
 
     def __call__(self, x: Array) -> Array:
-        return {"relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": jax.nn.gelu}[self.value](x)
+        functions = {
+            "relu": jax.nn.relu,
+            "tanh": jnp.tanh,
+            "gelu": jax.nn.gelu,
+            "exact-gelu": partial(jax.nn.gelu, approximate=False),
+            "silu": jax.nn.silu,
+            "identity": lambda x: x,
+        }
+        return functions[self.value](x)
+
+    @property
+    def on_chip(self) -> bool:
+        """Whether the GPU kernel of the resident engine has it (it lacks the error function)."""
+        return self is not Activation.EXACT_GELU
 
 
 class NeuralODE(MeanField):
@@ -34,8 +54,8 @@ class NeuralODE(MeanField):
         dx/dt = W sigma(A x + b);
         with solver `Layer(h=1)` the residual network x <- x + W sigma(A x + b)
 
-    A is (m, d), b is (m,), W is (d, m). Source: (2.1) and (2.2) of arXiv 2312.10794. Compare with
-    attention, where tokens see each other.
+    A is (m, d), b is (m,), W is (d, m); each may be a function of time such as `Switching`. Source:
+    (2.1) and (2.2) of arXiv 2312.10794. Compare with attention, where tokens see each other.
 
     >>> NeuralODE(W=[[1.0], [0.0]], A=[[0.0, 1.0]], b=[0.0]).dimension
     2
@@ -43,34 +63,34 @@ class NeuralODE(MeanField):
 
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2025perspective",)
 
-    W: Array
+    W: Array | Path
     "outer weights, (d, m)"
-    A: Array
+    A: Array | Path
     "inner weights, (m, d)"
-    b: Array | None = None
+    b: Array | Path | None = None
     "inner bias, (m,)"
     activation: Activation = Activation.RELU
-    "relu, tanh or gelu"
+    "relu, tanh, gelu, exact-gelu, silu or identity"
 
     def __check_init__(self) -> None:
         if concrete(self.W) and concrete(self.A):
-            (m, d), shape = np.shape(self.A), np.shape(self.W)
+            (m, d), shape = shape_of(self.A), shape_of(self.W)
             require(shape == (d, m), "W", f"of shape (d, m) = ({d}, {m}) to match A", shape)
             if self.b is not None:
-                shape = np.shape(self.b)
+                shape = shape_of(self.b)
                 require(shape == (m,), "b", f"of shape (m,) = ({m},)", shape)
 
     @property
     def space(self) -> Space:
         return Euclidean()
 
-    def perceptron(self, x: Points) -> Points:
+    def perceptron(self, x: Points, t: Time = 0.0) -> Points:
         """W sigma(A x + b)."""
-        hidden = act(self.A, x) + (0 if self.b is None else self.b)
-        return act(self.W, self.activation(hidden))
+        hidden = act(self.A, x, t) + (0 if self.b is None else at(self.b, t))
+        return act(self.W, self.activation(hidden), t)
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.perceptron(q)
+        return self.perceptron(q, t)
 
     @property
     def interacts(self) -> bool:
@@ -78,7 +98,16 @@ class NeuralODE(MeanField):
 
     @property
     def dimension(self) -> int | None:
-        return np.shape(self.A)[-1]
+        return shape_of(self.A)[-1]
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.no_heads import NoHeads
+        from tokenflock.parts.no_norm import NoNorm
+        from tokenflock.parts.two_layers import TwoLayers
+
+        mlp = TwoLayers(self.W, self.A, self.b, activation=self.activation)
+        return Block(NoHeads(), feed_forward=mlp, norm=NoNorm())
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> NeuralODE:

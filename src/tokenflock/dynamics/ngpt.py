@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tokenflock.dynamics._schemes import Scheme
+from tokenflock.parts.ngpt import Ngpt
+from tokenflock.parts.placement import Placement
 from tokenflock.shapes import Points, Time, Tokens, Weights
-from tokenflock.spaces.sphere import normalise
 
 
 class NGPT(Scheme):
@@ -21,5 +22,9 @@ class NGPT(Scheme):
     alpha: float = 1.0
     "gain of a layer"
 
+    @property
+    def place(self) -> Placement:
+        return Ngpt(self.alpha)
+
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return self.alpha * normalise(super().field(t, q, x, w))
+        return self.place.write(t, q, super().field(t, q, x, w))

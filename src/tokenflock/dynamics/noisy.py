@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
+from jaxtyping import Key
 
 from tokenflock.dynamics.dynamics import Around, Dynamics
 from tokenflock.dynamics.unnormalised import Unnormalised
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
-from tokenflock.shapes import Scalar, Time, Tokens, Weights
+from tokenflock.shapes import Array, Scalar, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Noisy(Around):
@@ -47,9 +52,24 @@ class Noisy(Around):
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         return self.base.force(t, x, w)
 
+    def velocity(self, t: Time, x: Tokens, w: Weights) -> Tokens:
+        return self.base.velocity(t, x, w)
+
+    @property
+    def sublayers(self) -> tuple[Dynamics, ...]:
+        return self.base.sublayers
+
     def diffusion(self, t: Time, x: Tokens, w: Weights) -> Scalar:
         return jnp.sqrt(2 / jnp.asarray(self.kappa, x.dtype))
+
+    def shake(self, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
+        return Dynamics.shake(self, t, x, w, key)
 
     @property
     def noisy(self) -> bool:
         return True
+
+    def as_block(self) -> Block:
+        from tokenflock.parts.independent_noise import IndependentNoise
+
+        return dataclasses.replace(self.base.as_block(), noise=IndependentNoise(self.kappa))

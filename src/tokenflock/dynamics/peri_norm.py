@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tokenflock.dynamics._schemes import Scheme
+from tokenflock.parts.peri import Peri
+from tokenflock.parts.placement import Placement
 from tokenflock.shapes import Points, Time, Tokens, Weights
-from tokenflock.spaces import Euclidean, Space
-from tokenflock.spaces.sphere import normalise
+from tokenflock.spaces import Space
 
 
 class PeriNorm(Scheme):
@@ -22,7 +23,11 @@ class PeriNorm(Scheme):
 
     @property
     def space(self) -> Space:
-        return Euclidean()
+        return self.place.space
+
+    @property
+    def place(self) -> Placement:
+        return Peri()
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return normalise(super().field(t, q, x, w))
+        return self.place.write(t, q, super().field(t, q, x, w))

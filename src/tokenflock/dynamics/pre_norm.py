@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tokenflock.dynamics._schemes import Scheme
-from tokenflock.spaces import Euclidean, Space
+from tokenflock.parts.placement import Placement
+from tokenflock.parts.pre import Pre
+from tokenflock.spaces import Space
 
 
 class PreNorm(Scheme):
@@ -21,4 +23,8 @@ class PreNorm(Scheme):
 
     @property
     def space(self) -> Space:
-        return Euclidean()
+        return self.place.space
+
+    @property
+    def place(self) -> Placement:
+        return Pre()

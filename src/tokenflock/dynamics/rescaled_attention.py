@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
 
 from tokenflock.dynamics._kernels import softmax
-from tokenflock.dynamics._matrices import act, at
+from tokenflock.dynamics._matrices import act, at, replaced
 from tokenflock.dynamics._qkv import QKV
 from tokenflock.dynamics.dynamics import MeanField
-from tokenflock.errors import require
+from tokenflock.errors import UserError, require
 from tokenflock.shapes import Points, Rows, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
+
+_FRAME = "its frame is e^{tV}"
 
 
 class RescaledAttention(QKV, MeanField):
@@ -31,12 +36,7 @@ class RescaledAttention(QKV, MeanField):
     cites: ClassVar[tuple[str, ...]] = ("geshkovski2023emergence", "geshkovski2025perspective")
 
     def __check_init__(self) -> None:
-        require(
-            not callable(self.V),
-            "RescaledAttention.V",
-            "constant, for the frame is e^{tV}",
-            "a function of time",
-        )
+        require(not callable(self.V), "RescaledAttention.V", "constant", "a path", _FRAME)
 
     @property
     def space(self) -> Space:
@@ -54,6 +54,17 @@ class RescaledAttention(QKV, MeanField):
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         return self.values(t, self.attention(t, q, x, w) @ x - q)
+
+    def with_matrices(self, Q: Any, V: Any) -> RescaledAttention:
+        still = not callable(V)
+        require(still, "matrices.period", "left out for RescaledAttention", "one", _FRAME)
+        return replaced(self, Q, V)
+
+    def as_block(self) -> Block:
+        raise UserError(
+            "RescaledAttention is no Block: it is PureAttention, seen in a frame that moves; take"
+            " PureAttention(...).as_block()"
+        )
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> RescaledAttention:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 
@@ -12,6 +12,9 @@ from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow, Interaction
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class SelfAttention(AttentionLaw, GradientFlow):
@@ -75,6 +78,13 @@ class SelfAttention(AttentionLaw, GradientFlow):
     @property
     def isotropic(self) -> bool:
         return True
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+
+        V = -1.0 if self.repulsive else None
+        return Block(heads=GivenHeads(V=V), beta=self.beta)
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> SelfAttention:

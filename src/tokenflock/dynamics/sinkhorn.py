@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax
 
@@ -11,6 +11,9 @@ from tokenflock.dynamics.dynamics import GradientFlow, MeanField
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Sinkhorn(MeanField, GradientFlow):
@@ -80,6 +83,14 @@ class Sinkhorn(MeanField, GradientFlow):
     @property
     def isotropic(self) -> bool:
         return True
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+        from tokenflock.parts.sinkhorn_weighing import SinkhornWeighing
+
+        V = -1.0 if self.repulsive else None
+        return Block(GivenHeads(V=V), attention=SinkhornWeighing(self.rounds), beta=self.beta)
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Sinkhorn:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
-
 from tokenflock.dynamics._schemes import Scheme
+from tokenflock.parts.placement import Placement
+from tokenflock.parts.square_root import SquareRoot
 from tokenflock.shapes import Points, Time, Tokens, Weights
 
 
@@ -19,5 +19,9 @@ class SqrtNorm(Scheme):
     Sphere()
     """
 
+    @property
+    def place(self) -> Placement:
+        return SquareRoot()
+
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
-        return super().field(t, q, x, w) / jnp.sqrt(t + 1)
+        return self.place.write(t, q, super().field(t, q, x, w))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,9 @@ from tokenflock.dynamics.dynamics import Around, AttentionLaw, MeanField
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.errors import require
 from tokenflock.shapes import Points, Rows, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Streamed(Around, MeanField):
@@ -58,3 +61,6 @@ class Streamed(Around, MeanField):
     @property
     def keeps_cones(self) -> bool:
         return self.base.keeps_cones
+
+    def as_block(self) -> Block:
+        return self.base.as_block()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import jax.numpy as jnp
 
@@ -13,6 +13,9 @@ from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow, Interaction
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
+
+if TYPE_CHECKING:
+    from tokenflock.dynamics.block import Block
 
 
 class Clock(enum.Enum):
@@ -106,6 +109,14 @@ class Unnormalised(AttentionLaw, GradientFlow):
     @property
     def isotropic(self) -> bool:
         return True
+
+    def as_block(self) -> Block:
+        from tokenflock.dynamics.block import Block
+        from tokenflock.parts.given_heads import GivenHeads
+        from tokenflock.parts.no_weighing import NoWeighing
+
+        V = -1.0 if self.repulsive else None
+        return Block(GivenHeads(V=V), attention=NoWeighing(self.clock), beta=self.beta)
 
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Unnormalised:

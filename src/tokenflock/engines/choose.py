@@ -92,7 +92,10 @@ def _chunk(
     size = 8 if job.dtype == "float64" else 4
     whole = systems.start.shape[1]
     tokens = 3 * n * (n if rotated and systems.start.spans else whole)
-    random = 0 if systems.matrices is None else 4 * whole**2 * systems.matrices.layers(systems.t)
+    heads = systems.dynamics.stack or 1
+    random = (
+        0 if systems.matrices is None else 4 * heads * whole**2 * systems.matrices.layers(systems.t)
+    )
     work = 6 * n * n if name == "batch" else 0
     each = size * (tokens + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
     require_memory(each, "one system", "take fewer tokens, dimensions or frames", on_device())
@@ -167,9 +170,9 @@ def _with_matrices(
     B, V = systems.matrices_of(ids)
     law = matrices.fill(job.law, B[0], None if V is None else V[0])
     constant = matrices.period is None
-    tail = () if constant else ("values",)
+    home, tail = job.law.matrices_at or (), () if constant else ("values",)
     Q = jnp.swapaxes(B, -1, -2)
-    paths, values = [(0, "Q", *tail)], [Q[:, 0] if constant else Q]
+    paths, values = [(0, *home, "Q", *tail)], [Q[:, 0] if constant else Q]
     if V is not None:
-        paths, values = [*paths, (0, "V", *tail)], [*values, V[:, 0] if constant else V]
+        paths, values = [*paths, (0, *home, "V", *tail)], [*values, V[:, 0] if constant else V]
     return replace(job, law=law, paths=(*job.paths, *paths)), [*swept, *values]

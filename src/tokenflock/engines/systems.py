@@ -63,14 +63,19 @@ class Systems:
         return rotate(x) if rotated and not in_span else x, keys
 
     def matrices_of(self, ids: np.ndarray) -> tuple[Array, Array | None]:
-        """(B, V) of the systems, (systems, layers, d, d)."""
+        """(B, V) of the systems, (systems, layers, d, d), or (systems, layers, heads, d, d)."""
         law, d = self.matrices, self.start.shape[1]
         if law is None:
             raise ValueError("these systems have no random matrices")
         per = {Per.SYSTEM: ids, Per.CELL: ids * [1, 0], Per.RUN: ids * 0}[law.per]
         with precision("float32"):
             B, V = _draw_matrices(
-                law, d, law.layers(self.t), self.seed, jnp.asarray(per, jnp.uint32)
+                law,
+                d,
+                law.layers(self.t),
+                self.dynamics.stack,
+                self.seed,
+                jnp.asarray(per, jnp.uint32),
             )
         return jnp.asarray(B, self.dtype), None if V is None else jnp.asarray(V, self.dtype)
 
@@ -91,6 +96,6 @@ def _draw(start: Start, seed: int, ids: jax.Array, in_span: bool) -> tuple[Array
 
 @eqx.filter_jit
 def _draw_matrices(
-    law: RandomMatrices, d: int, layers: int, seed: int, ids: jax.Array
+    law: RandomMatrices, d: int, layers: int, heads: int | None, seed: int, ids: jax.Array
 ) -> tuple[Array, Array | None]:
-    return jax.vmap(lambda key: law.draw(key, d, layers))(_keys(seed, ids, 2))
+    return jax.vmap(lambda key: law.draw(key, d, layers, heads))(_keys(seed, ids, 2))

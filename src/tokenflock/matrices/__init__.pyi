@@ -1,6 +1,7 @@
 from tokenflock.matrices.goe import GOE as GOE
 from tokenflock.matrices.gaussian_entries import GaussianEntries as GaussianEntries
 from tokenflock.matrices.ginibre import Ginibre as Ginibre
+from tokenflock.matrices.identity import Identity as Identity
 from tokenflock.matrices.matrix import MatrixLaw as MatrixLaw
 from tokenflock.matrices._random import Per as Per
 from tokenflock.matrices._random import RandomMatrices as RandomMatrices
@@ -11,6 +12,7 @@ __all__ = [
     "GOE",
     "GaussianEntries",
     "Ginibre",
+    "Identity",
     "MatrixLaw",
     "Per",
     "RandomMatrices",

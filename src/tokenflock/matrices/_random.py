@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import enum
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Key
 
 from tokenflock.dynamics._matrices import Switching
-from tokenflock.dynamics.attention import Attention
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
 from tokenflock.frozen import Frozen
@@ -40,13 +38,16 @@ class Value(enum.Enum):
 
 class RandomMatrices(Frozen):
     """Attention with logits beta <x_i, B x_j> and values V, drawn at random, and drawn anew every
-    `period` if you like.
+    `period` if you like: for every law that has Q, K, V, each head by itself.
+
+    Random values with Q = K = I are `RandomMatrices(Identity(), Value.GINIBRE)`; with `period` the
+    step h of the layer map and scale = 1 / sqrt(h) they are a noise that is common to all tokens.
 
     Figure 5 of arXiv 2312.10794: (a) Ginibre, Ginibre (its published code has Wishart, whose front
     is elsewhere); (b) Wigner, Wishart; (c) Ginibre, kernel; (d) Wigner, kernel.
 
     >>> RandomMatrices(kernel=Ginibre(), value=Value.KERNEL)
-    RandomMatrices(kernel=Ginibre(), value=KERNEL, per=SYSTEM, period=None)
+    RandomMatrices(kernel=Ginibre(), value=KERNEL, per=SYSTEM, period=None, scale=1.0)
     """
 
     kernel: MatrixLaw = Ginibre()
@@ -57,6 +58,8 @@ class RandomMatrices(Frozen):
     "drawn for each system, each cell or once for the run"
     period: float | None = None
     "draw new matrices after this much time: a new layer"
+    scale: float = 1.0
+    "by what random values are multiplied"
 
     def __check_init__(self) -> None:
         require(
@@ -72,11 +75,17 @@ class RandomMatrices(Frozen):
         return 1 if self.period is None else max(1, -int(-t // self.period))
 
     def draw(
-        self, key: Key[Array, ""], d: int, layers: int
-    ) -> tuple[Float[Array, "l d d"], Float[Array, "l d d"] | None]:
-        """(B, V) of each layer; V is None for the identity."""
-        B, V = jax.vmap(lambda key: self._pair(key, d))(jax.random.split(key, layers))
-        return B, V
+        self, key: Key[Array, ""], d: int, layers: int, heads: int | None = None
+    ) -> tuple[Float[Array, "l *h d d"], Float[Array, "l *h d d"] | None]:
+        """(B, V) of each layer, and of each head where `heads` says how many; V is None for the
+        identity.
+        """
+        count = layers * (heads or 1)
+        B, V = jax.vmap(lambda key: self._pair(key, d))(jax.random.split(key, count))
+        if heads is None:
+            return B, V
+        shape = (layers, heads, d, d)
+        return B.reshape(shape), None if V is None else V.reshape(shape)
 
     def _pair(
         self, key: Key[Array, ""], d: int
@@ -87,28 +96,20 @@ class RandomMatrices(Frozen):
             return B, None
         if self.value in (Value.GINIBRE, Value.WISHART):
             G = jax.random.normal(second, (d, d))
-            return B, (G if self.value is Value.GINIBRE else G @ G.T) / d**0.5
-        return B, (B.T if self.value is Value.KERNEL else -B.T) / self.kernel.value_scale(d)
+            return B, self.scale * (G if self.value is Value.GINIBRE else G @ G.T) / d**0.5
+        sign = self.scale if self.value is Value.KERNEL else -self.scale
+        return B, sign * B.T / self.kernel.value_scale(d)
 
     def fill(
-        self, dynamics: Dynamics, B: Float[Array, "l d d"], V: Float[Array, "l d d"] | None
+        self, dynamics: Dynamics, B: Float[Array, "l *h d d"], V: Float[Array, "l *h d d"] | None
     ) -> Dynamics:
-        """The attention dynamics with these matrices in it.
+        """The law with these matrices in it.
 
         <x_i, B x_j> = <B^T x_i, x_j>: Q = B^T, K = I.
         """
-        require(
-            isinstance(dynamics, Attention),
-            "dynamics",
-            "Attention, to take random matrices",
-            type(dynamics).__name__,
-        )
         Q = jnp.swapaxes(B, -1, -2)
-        matrices = self._in_time(Q), None if V is None else self._in_time(V)
-        return eqx.tree_at(
-            lambda law: (law.Q, law.V), dynamics, matrices, is_leaf=lambda leaf: leaf is None
-        )
+        return dynamics.with_matrices(self._in_time(Q), None if V is None else self._in_time(V))
 
-    def _in_time(self, layers: Float[Array, "l d d"]) -> Float[Array, "d d"] | Switching:
+    def _in_time(self, layers: Float[Array, "l *h d d"]) -> Float[Array, "*h d d"] | Switching:
         """The matrix of the only layer, or the path through all of them."""
         return layers[0] if self.period is None else Switching(layers, self.period)

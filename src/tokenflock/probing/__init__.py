@@ -21,7 +21,9 @@ _HOMES = {
     "choose": "prompts",
     "survey": "surveying",
     "Energies": "surveying",
-    "Block": "blocks",
+    "TrainedLayer": "blocks",
+    "Block": "_former",  # an older name of TrainedLayer
+    "block_of": "laws",
     "particle_system": "particles",
     "rerun_layer": "particles",
     "reconstruction": "particles",

@@ -1,11 +1,13 @@
-from tokenflock.probing.blocks import Block as Block
+from tokenflock.probing.blocks import TrainedLayer as Block
 from tokenflock.probing.surveying import Energies as Energies
 from tokenflock.probing.model import Facts as Facts
 from tokenflock.probing.model import Model as Model
 from tokenflock.probing.options import Recording as Recording
 from tokenflock.probing.options import Selection as Selection
 from tokenflock.probing.texts import Text as Text
+from tokenflock.probing.blocks import TrainedLayer as TrainedLayer
 from tokenflock.probing.options import Variant as Variant
+from tokenflock.probing.laws import block_of as block_of
 from tokenflock.probing.fetching import cached as cached
 from tokenflock.probing.prompts import choose as choose
 from tokenflock.probing.particles import effective_beta as effective_beta
@@ -29,7 +31,9 @@ __all__ = [
     "Recording",
     "Selection",
     "Text",
+    "TrainedLayer",
     "Variant",
+    "block_of",
     "cached",
     "choose",
     "effective_beta",

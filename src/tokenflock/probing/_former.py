@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import xarray as xr
 
+from tokenflock.probing.blocks import TrainedLayer
 from tokenflock.probing.layers import half_layers
+
+
+def __getattr__(name: str) -> Any:
+    """`Block`, the former name of `TrainedLayer`."""
+    if name != "Block":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        "tokenflock.probing.Block is now called TrainedLayer", DeprecationWarning, stacklevel=2
+    )
+    return TrainedLayer
 
 
 def halves(result: xr.Dataset) -> xr.Dataset:

@@ -9,46 +9,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.dynamics._kernels import softmax
+from tokenflock.dynamics.block import Block
+from tokenflock.dynamics.neural_ode import Activation
 from tokenflock.frozen import Frozen
+from tokenflock.parts import CausalMask, GivenHeads, LayerNorm, NoMask, Post, Pre, TwoLayers
 from tokenflock.shapes import Array, Tokens, Weights
 
-ACTIVATIONS = {
-    "gelu": lambda x: jax.nn.gelu(x, approximate=False),
-    "gelu_new": jax.nn.gelu,
-    "gelu_pytorch_tanh": jax.nn.gelu,
-    "gelu_fast": jax.nn.gelu,
-    "relu": jax.nn.relu,
-    "silu": jax.nn.silu,
-    "tanh": jnp.tanh,
+KNOWN = {  # activations as configs call them
+    "gelu": Activation.EXACT_GELU,
+    "gelu_new": Activation.GELU,
+    "gelu_pytorch_tanh": Activation.GELU,
+    "gelu_fast": Activation.GELU,
+    "relu": Activation.RELU,
+    "silu": Activation.SILU,
+    "tanh": Activation.TANH,
 }
 
 
-class Norm(Frozen):
-    """Layer norm: gain (x - mean) / deviation + shift, over the coordinates of a token."""
-
-    gain: Array
-    "(d,)"
-    shift: Array
-    "(d,)"
-    epsilon: float = 1e-12
-    "added to the variance"
-
-    def __call__(self, x: Tokens) -> Tokens:
-        centred = x - x.mean(axis=-1, keepdims=True)
-        return (
-            self.gain
-            * centred
-            * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + self.epsilon)
-            + self.shift
-        )
-
-    @property
-    def radius(self) -> float:
-        """The length of a typical token that comes out of it: sqrt(sum of gain^2 + shift^2)."""
-        return float(np.sqrt(np.sum(np.square(self.gain)) + np.sum(np.square(self.shift))))
-
-
-class Block(Frozen):
+class TrainedLayer(Frozen):
     """A layer of a trained Transformer.
 
         attention(x)_i = sum_h O_h sum_j A^h_ij (V_h x_j + v_h) + o,
@@ -72,8 +50,8 @@ class Block(Frozen):
     a: Array
     W: Array
     b: Array
-    first: Norm
-    second: Norm
+    first: LayerNorm
+    second: LayerNorm
     scale: float
     activation: str
     pre: bool
@@ -109,7 +87,7 @@ class Block(Frozen):
 
     def feed(self, x: Tokens) -> Tokens:
         """What the feed-forward part adds to each token."""
-        return ACTIVATIONS[self.activation](x @ self.A.T + self.a) @ self.W.T + self.b
+        return KNOWN[self.activation](x @ self.A.T + self.a) @ self.W.T + self.b
 
     def after_attention(self, x: Tokens, w: Weights) -> Tokens:
         """The tokens between attention and the feed-forward part."""
@@ -120,13 +98,23 @@ class Block(Frozen):
         y = self.after_attention(x, w)
         return y + self.feed(self.second(y)) if self.pre else self.second(y + self.feed(y))
 
-    def without_biases(self) -> Block:
+    def as_block(self) -> Block:
+        """The layer as a `Block`: one step of `Layer(h=1)` is the layer."""
+        return Block(
+            heads=GivenHeads(self.Q, self.K, self.V, self.O, self.q, self.k, self.v, self.o),
+            mask=CausalMask() if self.causal else NoMask(),
+            feed_forward=TwoLayers(self.W, self.A, self.a, self.b, KNOWN[self.activation]),
+            norm=Pre(self.first, self.second) if self.pre else Post(self.first, self.second),
+            beta=self.scale,
+        )
+
+    def without_biases(self) -> TrainedLayer:
         """The same with no biases but those inside the feed-forward part and the norms: what the
         theory keeps.
         """
         import equinox as eqx
 
-        def biases(block: Block) -> tuple[Array, ...]:
+        def biases(block: TrainedLayer) -> tuple[Array, ...]:
             return block.q, block.k, block.v, block.o, block.b
 
         return eqx.tree_at(biases, self, [np.zeros_like(bias) for bias in biases(self)])

@@ -19,7 +19,7 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.neural_ode import Activation
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
 from tokenflock.precision import cast, precision
-from tokenflock.probing.blocks import Block
+from tokenflock.probing.blocks import TrainedLayer
 from tokenflock.probing.layers import probe
 from tokenflock.probing.loading import load
 from tokenflock.probing.options import Selection, Variant
@@ -80,7 +80,7 @@ def follow(
     return data.assign_attrs(title=f"{name} and its idealisations", model=name, recipe=recipe)
 
 
-def _compared(passes: Sequence[Block], probed: xr.Dataset) -> xr.Dataset:
+def _compared(passes: Sequence[TrainedLayer], probed: xr.Dataset) -> xr.Dataset:
     """All systems on one prompt.
 
     Padding stays, with weight zero, so that prompts of any length are one shape.
@@ -113,7 +113,7 @@ def _compared(passes: Sequence[Block], probed: xr.Dataset) -> xr.Dataset:
     )
 
 
-def _run(name: str, passes: Sequence[Block], x: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _run(name: str, passes: Sequence[TrainedLayer], x: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Tokens of one system at every layer, (layer, n, d), from the model's embeddings x[0]."""
     lengths = np.linalg.norm(x, axis=-1) @ w
     on_sphere = name in ("attention", "feed-forward")
@@ -134,7 +134,7 @@ def _run(name: str, passes: Sequence[Block], x: np.ndarray, w: np.ndarray) -> np
     return np.stack(states)
 
 
-def _idealised(block: Block, R: float) -> tuple[Dynamics, NeuralODE]:
+def _idealised(block: TrainedLayer, R: float) -> tuple[Dynamics, NeuralODE]:
     """Attention and feed-forward part of a layer as dynamics of the theory, for directions of
     tokens of length R.
     """
@@ -162,5 +162,5 @@ def _sphere_step(attention: Dynamics, mlp: NeuralODE | None, x: Tokens, w: Weigh
 
 
 @eqx.filter_jit
-def _block_step(block: Block, x: Tokens, w: Weights) -> Tokens:
+def _block_step(block: TrainedLayer, x: Tokens, w: Weights) -> Tokens:
     return block(x, w)

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from tokenflock.dynamics.block import Block
 from tokenflock.errors import UserError, require
 from tokenflock.probing import weights
 from tokenflock.probing._needs import torch, transformers
 from tokenflock.probing.architectures import architecture, known
-from tokenflock.probing.blocks import ACTIVATIONS, Block
+from tokenflock.probing.blocks import KNOWN, TrainedLayer
 from tokenflock.probing.fetching import fetched, quiet
 from tokenflock.probing.hooks import blocks
 from tokenflock.probing.model import Facts, Prompt, Trace
@@ -73,7 +74,7 @@ class HuggingFaceModel:
         """
         return record(self.network, self.facts, prompts, size, recording)
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[TrainedLayer]:
         """The layers as matrices, in order; for a model that shares its layer, that one."""
         config = self.network.config
         layer = architecture(config.model_type).block
@@ -84,12 +85,20 @@ class HuggingFaceModel:
                 f" its attention, or it has another feed-forward part); known are {names}"
             )
         layers = [layer(part, config) for part in blocks(self.network)]
-        if layers[0].activation not in ACTIVATIONS:
+        if layers[0].activation not in KNOWN:
             raise UserError(
                 f"the activation {layers[0].activation!r} is not known to tokenflock; known are"
-                f" {', '.join(ACTIVATIONS)}"
+                f" {', '.join(KNOWN)}"
             )
         return layers
+
+    def laws(self) -> list[Block]:
+        """The layers as laws of motion, in order; for a model that shares its layer, that one."""
+        config = self.network.config
+        law = architecture(config.model_type).law
+        if law is None:
+            return [layer.as_block() for layer in self.blocks()]
+        return [law(part, config) for part in blocks(self.network)]
 
 
 def load(model: Any, variant: Variant = Variant()) -> HuggingFaceModel:

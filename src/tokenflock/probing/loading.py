@@ -7,7 +7,7 @@ from typing import Any
 from tokenflock.errors import require
 from tokenflock.gpt.checkpoint import is_ours
 from tokenflock.probing import huggingface, own_gpt
-from tokenflock.probing.blocks import Block
+from tokenflock.probing.blocks import TrainedLayer
 from tokenflock.probing.model import Model
 from tokenflock.probing.options import Variant
 
@@ -28,6 +28,6 @@ def load(model: Any, variant: Variant = Variant()) -> Model:
     return own_gpt.load(model, variant) if is_ours(model) else huggingface.load(model, variant)
 
 
-def extract(model: Model) -> list[Block]:
+def extract(model: Model) -> list[TrainedLayer]:
     """The layers of a model as matrices, in order; for a model that shares its layer, that one."""
     return model.blocks()

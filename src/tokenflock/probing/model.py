@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from tokenflock.probing.blocks import Block
+from tokenflock.probing.blocks import TrainedLayer
 from tokenflock.probing.options import Recording, Variant
 from tokenflock.probing.texts import Text
 
@@ -78,7 +78,7 @@ class Model(Protocol):
         """Run a batch of prompts; arrays are padded to `size` tokens."""
         ...
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[TrainedLayer]:
         """The layers as matrices, in order; where layers are one, that one. An error where matrices
         do not tell them.
         """

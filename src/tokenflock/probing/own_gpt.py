@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tokenflock.dynamics.block import Block
 from tokenflock.errors import UserError, require
 from tokenflock.gpt.checkpoint import KIND, Config, fresh, named
 from tokenflock.gpt.checkpoint import load as load_checkpoint
 from tokenflock.gpt.fast import EPSILON
 from tokenflock.gpt.gpt import GPT, GPTBlock
 from tokenflock.gpt.language import LanguageModel
+from tokenflock.gpt.settings import Shape
 from tokenflock.gpt.watching import states
+from tokenflock.parts import LayerNorm, NoPositions, Peri, Rotary
 from tokenflock.precision import cast, precision
-from tokenflock.probing.blocks import Block, Norm
+from tokenflock.probing.blocks import TrainedLayer
 from tokenflock.probing.model import Facts, Prompt, Trace
 from tokenflock.probing.options import Recording, Variant
 from tokenflock.probing.texts import Text
@@ -99,7 +102,7 @@ class OwnGPT:
             _streams(between, here, recording) if recording.sublayers else None,
         )
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[TrainedLayer]:
         """The layers as matrices in the letters of the theory, which `follow` and `particle_system`
         read.
         """
@@ -111,6 +114,16 @@ class OwnGPT:
                 " gpt, pre- or post-norm, and positions that are added, not rotary"
             )
         return [_block(block, shape.norm == "pre") for block in network.blocks]
+
+    def laws(self) -> list[Block]:
+        """The layers as laws of motion, in order; for a model that shares its layer, that one."""
+        network = self.network
+        if not isinstance(network, GPT) or network.shape.norm == "ngpt":
+            raise UserError(
+                f"{self.facts.name} is no Block: that needs the rung gpt and pre-, post- or peri-LN"
+                " (its nGPT norms queries and keys, with a gain for each coordinate)"
+            )
+        return [_law(block, network.shape) for block in network.blocks]
 
 
 def load(folder: str | os.PathLike[str], variant: Variant = Variant()) -> OwnGPT:
@@ -151,7 +164,7 @@ def load(folder: str | os.PathLike[str], variant: Variant = Variant()) -> OwnGPT
     return OwnGPT(network, checkpoint.config, facts)
 
 
-def _block(layer: GPTBlock, pre: bool) -> Block:
+def _block(layer: GPTBlock, pre: bool) -> TrainedLayer:
     heads, d = layer.attention.heads, layer.attention.mix.shape[0]
     # (heads, m, d) each
     Q, K, V = np.asarray(layer.attention.qkv, float).reshape(d, 3, heads, -1).transpose(1, 2, 3, 0)
@@ -161,7 +174,7 @@ def _block(layer: GPTBlock, pre: bool) -> Block:
     biases: dict[str, Any] = {name: np.zeros(Q.shape[:2]) for name in ("q", "k", "v")}
     biases |= {"o": np.zeros(d), "a": np.zeros(len(A)), "b": np.zeros(d)}
     first, second = (_norm(move.gains[0]) for move in layer.moves)
-    return Block(
+    return TrainedLayer(
         **arrays,
         **biases,
         first=first,
@@ -173,9 +186,18 @@ def _block(layer: GPTBlock, pre: bool) -> Block:
     )
 
 
-def _norm(gain: Array) -> Norm:
+def _law(layer: GPTBlock, shape: Shape) -> Block:
+    told = _block(layer, shape.norm != "post").as_block()
+    positions = Rotary() if shape.positions == "rotary" else NoPositions()
+    if shape.norm != "peri":
+        return replace(told, positions=positions)
+    gains = [move.gains[k] for k in (0, 1) for move in layer.moves]  # both before, both after
+    return replace(told, positions=positions, norm=Peri(*map(_norm, gains)))
+
+
+def _norm(gain: Array) -> LayerNorm:
     arrays: dict[str, Any] = {"gain": np.asarray(gain, float), "shift": np.zeros(len(gain))}
-    return Norm(**arrays, epsilon=EPSILON)
+    return LayerNorm(**arrays, epsilon=EPSILON)
 
 
 @eqx.filter_jit

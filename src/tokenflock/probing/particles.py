@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from tokenflock.errors import require
 from tokenflock.precision import cast, precision
-from tokenflock.probing.blocks import Block
+from tokenflock.probing.blocks import TrainedLayer
 from tokenflock.probing.loading import load
 from tokenflock.probing.model import Model
 from tokenflock.probing.options import Variant
@@ -76,7 +76,7 @@ def particle_system(
     )
 
 
-def effective_beta(block: Block, radius: float | None = None) -> np.ndarray:
+def effective_beta(block: TrainedLayer, radius: float | None = None) -> np.ndarray:
     """The inverse temperature of each head: that of a model with Q^T K = I whose logits have the
     same size.
     """
@@ -87,7 +87,7 @@ def effective_beta(block: Block, radius: float | None = None) -> np.ndarray:
 
 
 def rerun_layer(
-    block: Block, x: np.ndarray, counted: np.ndarray | None = None, dtype: str = "float64"
+    block: TrainedLayer, x: np.ndarray, counted: np.ndarray | None = None, dtype: str = "float64"
 ) -> np.ndarray:
     """The tokens (n, d) after one layer, computed from its matrices by this library.
 
@@ -101,7 +101,7 @@ def rerun_layer(
         )
 
 
-def reconstruction(blocks: Sequence[Block], result: xr.Dataset) -> xr.DataArray:
+def reconstruction(blocks: Sequence[TrainedLayer], result: xr.Dataset) -> xr.DataArray:
     """Largest deviation, by prompt and layer, of each layer run again from the model's own one
     before (`result`: a probe).
     """
@@ -117,11 +117,11 @@ def reconstruction(blocks: Sequence[Block], result: xr.Dataset) -> xr.DataArray:
 
 
 @eqx.filter_jit
-def _step(block: Block, x: Tokens, w: Weights) -> Tokens:
+def _step(block: TrainedLayer, x: Tokens, w: Weights) -> Tokens:
     return block(x, w)
 
 
-def _radius(block: Block) -> float:
+def _radius(block: TrainedLayer) -> float:
     """What attention reads: tokens as the first norm leaves them (pre), or as the layer before left
     them (post).
     """

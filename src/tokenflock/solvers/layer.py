@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import jax.numpy as jnp
 from jaxtyping import Key
 
 from tokenflock.dynamics.dynamics import Dynamics
@@ -13,6 +14,9 @@ from tokenflock.solvers.solver import FixedStep
 
 class Layer(FixedStep):
     """The Transformer layer: x <- normalize(x + h force), each sublayer in turn.
+
+    The noise of a law that has some enters with the first sublayer: x <- normalize(x + h force +
+    sqrt(h) noise).
 
     The map behind the published figures (h = 0.1). It is not the Euler step of the flow: near a
     cluster it shrinks differences by 1/(1+h), the projected Euler step by 1-h. On R^d it is the
@@ -24,10 +28,14 @@ class Layer(FixedStep):
 
     order: ClassVar[int] = 1
     convention: ClassVar[str] = "layer map"
+    takes_noise: ClassVar[bool] = True
 
     def step(
         self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]
     ) -> Tokens:
+        noise = jnp.sqrt(self.h) * dynamics.shake(t, x, w, key) if dynamics.noisy else None
         for sublayer in dynamics.sublayers:
-            x = dynamics.space.retract(x, self.h * sublayer.force(t, x, w))
+            y = x + self.h * sublayer.force(t, x, w)
+            x = sublayer.settle(y if noise is None else y + noise)
+            noise = None
         return x

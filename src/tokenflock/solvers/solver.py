@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
@@ -43,6 +42,5 @@ class FixedStep(Solver):
 def brownian(
     dynamics: Dynamics, t: Time, x: Tokens, w: Weights, h: Time, key: Key[Array, ""]
 ) -> Tokens:
-    """The tangent Gaussian increment sqrt(h) diffusion dW."""
-    noise = jnp.sqrt(h) * dynamics.diffusion(t, x, w) * jax.random.normal(key, x.shape, x.dtype)
-    return dynamics.space.tangent(x, noise)
+    """The tangent Gaussian increment sqrt(h) times the noise of a unit of time."""
+    return dynamics.space.tangent(x, jnp.sqrt(h) * dynamics.shake(t, x, w, key))

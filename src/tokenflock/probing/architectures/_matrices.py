@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tokenflock.probing.blocks import Block, Norm
+from tokenflock.parts import LayerNorm
+from tokenflock.probing.blocks import TrainedLayer
 
 Affine = tuple[np.ndarray, np.ndarray]  # a matrix and its bias
 
@@ -34,14 +35,14 @@ def block(
     scale: float | None = None,
     pre: bool = False,
     causal: bool = False,
-) -> Block:
+) -> TrainedLayer:
     """The layer that these parts make; `scale` is 1/sqrt(m) unless given."""
     (Q, q), (K, k), (V, v) = (_cut(*_affine(part), heads) for part in parts.three)
     (O, o), (A, a), (W, b) = (_affine(part) for part in (parts.out, parts.inner, parts.outer))
     O = np.moveaxis(O.reshape(O.shape[0], heads, -1), 1, 0)  # (heads, d, m)
     arrays: dict[str, Any] = {"Q": Q, "K": K, "V": V, "O": O, "A": A, "W": W}
     arrays |= {"q": q, "k": k, "v": v, "o": o, "a": a, "b": b}
-    return Block(
+    return TrainedLayer(
         **arrays,
         first=_norm(parts.first),
         second=_norm(parts.second),
@@ -66,6 +67,6 @@ def _cut(weight: np.ndarray, bias: np.ndarray, heads: int) -> Affine:
     return weight.reshape(heads, -1, weight.shape[1]), bias.reshape(heads, -1)
 
 
-def _norm(part: Any) -> Norm:
+def _norm(part: Any) -> LayerNorm:
     arrays: dict[str, Any] = {"gain": array(part.weight), "shift": array(part.bias)}
-    return Norm(**arrays, epsilon=float(part.eps))
+    return LayerNorm(**arrays, epsilon=float(part.eps))

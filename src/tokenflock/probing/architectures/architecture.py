@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tokenflock.probing.blocks import Block
+from tokenflock.dynamics.block import Block
+from tokenflock.probing.blocks import TrainedLayer
 
 Side = Literal["input", "output", "added"]
 
@@ -29,8 +30,10 @@ class Architecture:
     "`model_type` of the configs that it is for"
     tap: Tap | None = None
     "where the stream is after attention alone"
-    block: Callable[[Any, Any], Block] | None = None
+    block: Callable[[Any, Any], TrainedLayer] | None = None
     "a layer and the config as matrices, where those tell the layer"
+    law: Callable[[Any, Any], Block] | None = None
+    "a layer and the config as a `Block` of parts, where matrices alone do not tell the layer"
     plain_heads: bool = False
     "whether heads are a plain cut of one matrix, so that their number can be changed"
     shared: Callable[[Any], bool] = lambda config: False

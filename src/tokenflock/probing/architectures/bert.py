@@ -6,12 +6,12 @@ from typing import Any
 
 from tokenflock.probing.architectures._matrices import Parts, block
 from tokenflock.probing.architectures.architecture import Architecture, Tap
-from tokenflock.probing.blocks import Block
+from tokenflock.probing.blocks import TrainedLayer
 
 AFTER_ATTENTION = Tap("attention")  # the attention part ends with the layer norm
 
 
-def bert_block(layer: Any, config: Any) -> Block:
+def bert_block(layer: Any, config: Any) -> TrainedLayer:
     """A layer of BERT, or of one of its descendants, as matrices."""
     own, out = layer.attention.self, layer.attention.output
     parts = Parts(

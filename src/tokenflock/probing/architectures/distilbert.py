@@ -6,10 +6,10 @@ from typing import Any
 
 from tokenflock.probing.architectures._matrices import Parts, block
 from tokenflock.probing.architectures.architecture import Architecture, Tap
-from tokenflock.probing.blocks import Block
+from tokenflock.probing.blocks import TrainedLayer
 
 
-def _block(layer: Any, config: Any) -> Block:
+def _block(layer: Any, config: Any) -> TrainedLayer:
     attention = layer.attention
     parts = Parts(
         (attention.q_lin, attention.k_lin, attention.v_lin),

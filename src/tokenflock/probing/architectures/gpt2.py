@@ -6,10 +6,10 @@ from typing import Any
 
 from tokenflock.probing.architectures._matrices import Affine, Parts, array, block
 from tokenflock.probing.architectures.architecture import Architecture, Tap
-from tokenflock.probing.blocks import Block
+from tokenflock.probing.blocks import TrainedLayer
 
 
-def _block(layer: Any, config: Any) -> Block:
+def _block(layer: Any, config: Any) -> TrainedLayer:
     d = config.hidden_size
     parts = Parts(
         [_transposed(layer.attn.c_attn, slice(k * d, (k + 1) * d)) for k in range(3)],
