@@ -128,7 +128,10 @@ def _reached(ax: Axes, result: xr.Dataset, theme: Theme) -> None:
             label=f"{heads} head" + ("s" if heads > 1 else ""),
         )
     ax.set_xticks(result.pieces.values, [str(depth) for depth in result.pieces.values])
-    ax.minorticks_off()
+    ax.set_xticks([], minor=True)
+    values = result.reached.values
+    decades = np.floor(np.log10(values.min())), np.ceil(np.log10(values.max()))
+    ax.set_ylim(10 ** decades[0], 10 ** max(decades[1], decades[0] + 1))
     ax.set(xlabel="pieces of time (depth)", ylabel=r"root mean square of $W_2$")
     ax.set_title("Depth and heads")
     ax.legend()
