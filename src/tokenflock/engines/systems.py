@@ -39,6 +39,7 @@ class Systems:
         """
         n, d = self.start.shape
         blind = all(observable.isotropic for observable in job.observables)
+        blind = blind and (job.until is None or job.until.isotropic)
         return (
             self.rotate
             and d > n

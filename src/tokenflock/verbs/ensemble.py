@@ -15,9 +15,10 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.choose import Choice, choose
-from tokenflock.engines.job import Values
+from tokenflock.engines.job import PASSAGE, Values
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import SimulationError, UserError, overflowed, require
+from tokenflock.events.event import Event
 from tokenflock.matrices._random import RandomMatrices
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
@@ -29,6 +30,7 @@ from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs import axes as sweeps
 from tokenflock.verbs.options import Options, Settled, settled
+from tokenflock.verbs.passages import DIMS, passage_variable, passages
 from tokenflock.verbs.plan import Plan, Sheet
 from tokenflock.verbs.schedule import When, check_kinds, require_whole
 from tokenflock.verbs.store import Group, Store
@@ -45,6 +47,7 @@ def ensemble(
     frames: int = 201,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
+    until: Event | None = None,
     keep: bool = False,
     seed: int = 0,
     **options: Unpack[Options],
@@ -58,6 +61,10 @@ def ensemble(
         the result.
       repeats: independent systems in each cell.
       t, times, frames: when to observe.
+      until: an event whose time is wanted: the result has `first_passage` of every repeat (NaN
+        where it did not happen by t), `survival` and what follows from it (`passages` in
+        tokenflock.verbs.passages). Systems run on to t for their observables; with observe=[] they
+        stop.
       keep: keep every repeat instead of statistics.
       seed: one random key for each (seed, cell, repeat), whatever the engine, the device or the
         cut of the work.
@@ -70,7 +77,7 @@ def ensemble(
     >>> result.pair_density.dims
     ('beta', 'time')
     """
-    observe = check_kinds(dynamics, observe, seed, solver=solver)
+    observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = start if isinstance(start, Start) else Given(start)
     solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
     for observable in observe:
@@ -79,7 +86,7 @@ def ensemble(
     axes = sweeps.axes(over or {}, dynamics, start, solver, observe)
     chosen = settled(options)
     summary = Summary(tuple(chosen.quantiles), keep)
-    _check(dynamics, observe, repeats, summary.quantiles, chosen.matrices)
+    _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
     plan = Plan(
         dynamics,
         start,
@@ -93,6 +100,7 @@ def ensemble(
         chosen.dtype,
         chosen.rotate,
         chosen.settle,
+        until,
     )
     plan.check()
     with ExitStack() as stack:
@@ -202,11 +210,15 @@ def _run_sheet(
             [numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1
         )
         values = _values(chosen, ids, swept, saved, saved.open(cells, plan.repeats), tally, steps)
+        passed = values.pop(PASSAGE, None)
         statistics = {
             name + suffix: array
             for name, whole in values.items()
             for suffix, array in summary.of(whole, len(cells)).items()
         }
+        if passed is not None:
+            passed = np.asarray(passed).reshape(len(cells), plan.repeats, -1) * sheet.solver.h
+            statistics |= passages(passed, plan.steps(sheet.solver)[1])
         _check_finite(statistics, plan)
         for k, cell in enumerate(cells):
             saved.put(cell, {name: array[k] for name, array in statistics.items()})
@@ -232,15 +244,16 @@ def _fixed(solver: Solver) -> FixedStep:
 def _check(
     dynamics: Dynamics,
     observe: Sequence[Observable],
+    until: Event | None,
     repeats: int,
     quantiles: Sequence[float],
     matrices: RandomMatrices | None,
 ) -> None:
     """Refuse what does not go together."""
     require(
-        len(observe) > 0,
+        len(observe) > 0 or until is not None,
         "observe",
-        "at least one observable",
+        "at least one observable, without an event",
         "none",
         "write e.g. observe=[PairDensity()]",
     )
@@ -331,14 +344,17 @@ def _dataset(
     labels = {observable.name: observable.label for observable in plan.observe}
     variables = {}
     for key in next(iter(saved.values())):
+        blocks = [np.asarray(saved[cell][key]) for cell in np.ndindex(*plan.shape)]
+        values = np.stack(blocks).reshape((*plan.shape, *blocks[0].shape))
+        if plan.until is not None and key in DIMS:
+            variables[key] = passage_variable(key, values, names, plan.until)
+            continue
         base = next(
             name
             for name in sorted(dims, key=len, reverse=True)
             if key in (name, name + "_error", name + "_quantile")
         )
         lead = ("repeat",) if summary.keep else ("quantile",) if key.endswith("_quantile") else ()
-        blocks = [np.asarray(saved[cell][key]) for cell in np.ndindex(*plan.shape)]
-        values = np.stack(blocks).reshape(*plan.shape, *blocks[0].shape)
         label = labels[base] + {"_error": ", standard error", "_quantile": ", quantiles"}.get(
             key[len(base) :], ""
         )
@@ -347,6 +363,7 @@ def _dataset(
     coords |= {"time": frame} | {
         dim: values for observable in plan.observe for dim, values in observable.coords().items()
     }
+    coords |= {} if plan.until is None else plan.until.levels
     if summary.quantiles and not summary.keep:
         coords["quantile"] = list(summary.quantiles)
     recipe["versions"] = recipes.versions("jax")

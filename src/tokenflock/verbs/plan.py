@@ -11,6 +11,7 @@ import numpy as np
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.job import Job
 from tokenflock.errors import require
+from tokenflock.events.event import Event
 from tokenflock.matrices._random import RandomMatrices, Value
 from tokenflock.observables.observable import Observable
 from tokenflock.precision import cast
@@ -49,6 +50,7 @@ class Plan:
     dtype: str
     rotate: bool
     settle: bool
+    until: Event | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -140,6 +142,7 @@ class Plan:
             "dtype": self.dtype,
             "rotate": self.rotate,
             "settle": self.settle,
+            "until": self.until,
         }
 
     def job(self, sheet: Sheet) -> Job:
@@ -157,5 +160,11 @@ class Plan:
         )
         parts = cast((laws[0], sheet.solver, sheet.observe), self.dtype)
         return Job(
-            *parts, sheet.start.weights(), self.steps(sheet.solver)[0], paths, self.dtype, settle
+            *parts,
+            sheet.start.weights(),
+            self.steps(sheet.solver)[0],
+            paths,
+            self.dtype,
+            settle,
+            cast(self.until, self.dtype),
         )

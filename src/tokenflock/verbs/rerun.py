@@ -11,6 +11,7 @@ from tokenflock.verbs.ensemble import ensemble
 from tokenflock.verbs.simulate import simulate
 
 _COMMON = ("t", "times", "frames")
+_LATER = {"until": None}  # what recipes of older versions lack, and what it meant then
 _VERBS = {
     "simulate": (simulate, (*_COMMON, "solver", "until", "observe", "seed", "dtype")),
     "ensemble": (
@@ -29,6 +30,7 @@ _VERBS = {
             "engine",
             "rotate",
             "settle",
+            "until",
         ),
     ),
     "evolve": (evolve, (*_COMMON, "d", "points", "rtol", "atol")),
@@ -50,6 +52,7 @@ def rerun(result: xr.Dataset) -> xr.Dataset:
     known = isinstance(name, str) and name in _VERBS
     require(known, "result", f"one of {', '.join(_VERBS)}", f"{name!r:.80}")
     verb, keys = _VERBS[name]
+    recipe = _LATER | recipe
     lacking = [key for key in ("dynamics", "start", *keys) if key not in recipe]
     require(not lacking, "the recipe", "complete", f"one without {', '.join(lacking)}")
     return verb(recipe["dynamics"], recipe["start"], **{key: recipe[key] for key in keys})
