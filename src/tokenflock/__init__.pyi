@@ -11,6 +11,7 @@ from tokenflock.verbs.save_load import load as load
 from tokenflock import matrices as matrices
 from tokenflock import meanfield as meanfield
 from tokenflock.verbs.measure import measure as measure
+from tokenflock.verbs.member import member as member
 from tokenflock.verbs.merges import merges as merges
 from tokenflock import observables as observables
 from tokenflock import papers as papers
@@ -44,6 +45,7 @@ __all__ = [
     "matrices",
     "meanfield",
     "measure",
+    "member",
     "merges",
     "observables",
     "papers",

@@ -17,6 +17,7 @@ from tokenflock.starts import Given, Uniform
 from tokenflock.theory import pair_time
 from tokenflock.verbs.passages import kaplan_meier, passages
 
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 ANGLE = 2.0
 PAIR = Given([[1.0, 0.0], [np.cos(ANGLE), np.sin(ANGLE)]])
 

@@ -17,7 +17,7 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.choose import Choice, choose
 from tokenflock.engines.job import PASSAGE, Values
 from tokenflock.engines.systems import Systems
-from tokenflock.errors import SimulationError, UserError, overflowed, require
+from tokenflock.errors import SimulationError, overflowed, require
 from tokenflock.events.event import Event
 from tokenflock.matrices._random import RandomMatrices
 from tokenflock.observables.observable import Observable
@@ -25,14 +25,14 @@ from tokenflock.observables.pair_density import PairDensity
 from tokenflock.precision import precision
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
-from tokenflock.solvers.solver import FixedStep, Solver
+from tokenflock.solvers.solver import Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs import axes as sweeps
 from tokenflock.verbs.options import Options, Settled, settled
 from tokenflock.verbs.passages import DIMS, passage_variable, passages
 from tokenflock.verbs.plan import Plan, Sheet
-from tokenflock.verbs.schedule import When, check_kinds, require_whole
+from tokenflock.verbs.schedule import When, check_kinds, fixed_step, require_whole
 from tokenflock.verbs.store import Group, Store
 
 
@@ -83,14 +83,14 @@ def ensemble(
     for observable in observe:
         # what an observable lacks must be there; each system binds its own later
         observable.bind(dynamics)
-    axes = sweeps.axes(over or {}, dynamics, start, solver, observe)
     chosen = settled(options)
+    axes = sweeps.axes(over or {}, dynamics, start, solver, observe, chosen.part)
     summary = Summary(tuple(chosen.quantiles), keep)
     _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
     plan = Plan(
         dynamics,
         start,
-        _fixed(solver),
+        fixed_step(solver),
         observe,
         tuple(axes),
         repeats,
@@ -101,6 +101,7 @@ def ensemble(
         chosen.rotate,
         chosen.settle,
         until,
+        chosen.part,
     )
     plan.check()
     with ExitStack() as stack:
@@ -197,18 +198,13 @@ def _run_sheet(
     where = [k for k, axis in enumerate(plan.axes) if not axis.outer]
     for first in range(0, len(todo), group):
         cells = todo[first : first + group]
-        numbers = np.array(
-            [np.ravel_multi_index(cell, plan.shape) if plan.shape else 0 for cell in cells]
-        )
         swept = [
             np.stack([axis.values[cell[k]] for cell in cells])
             .astype(plan.dtype)
             .repeat(plan.repeats, axis=0)
             for axis, k in zip(inner, where)
         ]
-        ids = np.stack(
-            [numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1
-        )
+        ids = plan.ids(cells)
         values = _values(chosen, ids, swept, saved, saved.open(cells, plan.repeats), tally, steps)
         passed = values.pop(PASSAGE, None)
         statistics = {
@@ -229,16 +225,6 @@ def _run_sheet(
         "rotated": chosen.rotated,
         "settling": job.delta is not None,
     }
-
-
-def _fixed(solver: Solver) -> FixedStep:
-    """The solver, if its step is fixed."""
-    if not isinstance(solver, FixedStep):
-        name = type(solver).__name__
-        raise UserError(
-            f"solver must be one of fixed step, for an ensemble, got {name}; write e.g. RK4(h=0.1)"
-        )
-    return solver
 
 
 def _check(
@@ -364,6 +350,8 @@ def _dataset(
         dim: values for observable in plan.observe for dim, values in observable.coords().items()
     }
     coords |= {} if plan.until is None else plan.until.levels
+    if summary.keep or plan.until is not None:
+        coords["repeat"] = plan.ids([(0,) * len(plan.shape)])[:, 1]
     if summary.quantiles and not summary.keep:
         coords["quantile"] = list(summary.quantiles)
     recipe["versions"] = recipes.versions("jax")
