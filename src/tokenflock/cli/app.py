@@ -16,6 +16,7 @@ COMMANDS = {
     "verify": "judge the claims of papers, without figures",
     "simulate": "follow one system of tokens and save it",
     "phase": "a phase diagram: many systems for each beta, means and errors over time",
+    "rerun": "run a saved result again, as it was or with changes",
     "plot": "draw a saved run",
     "probe": "run a real Transformer on text and measure its tokens layer by layer",
     "gpt": "train a small GPT from scratch, sample from it, and watch its tokens",

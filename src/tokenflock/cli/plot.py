@@ -15,7 +15,7 @@ from tokenflock.files import replaceable
 
 Tokens = Literal["overview", "circle", "sphere", "plane", "trajectories", "attention"]
 Statistics = Literal["histogram", "histogram-over-time", "timeline"]
-Ensemble = Literal["phase-diagram", "curves"]
+Ensemble = Literal["phase-diagram", "curves", "survival"]
 Training = Literal["training"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
 KINDS = {
@@ -169,6 +169,8 @@ def _draw(
         return make(result, at=moment)
     if kind == "histogram":
         return make(result, at=None if times is None else list(times))
+    if kind == "survival":
+        return make(result, log_time=log_time or None)
     if kind in KINDS["an ensemble"]:
         name = None if observable is None else observable.replace("-", "_")
         return make(result, observable=name, log_time=log_time or None)

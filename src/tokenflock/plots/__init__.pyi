@@ -17,6 +17,7 @@ from tokenflock.plots.radials import radial as radial
 from tokenflock.plots.saving import save_figure as save_figure
 from tokenflock.plots.spheres import sphere as sphere
 from tokenflock.plots.styles import style as style
+from tokenflock.plots.survivals import survival as survival
 from tokenflock.plots.timelines import timeline as timeline
 from tokenflock.plots.trainings import training as training
 from tokenflock.plots.paths import trajectories as trajectories
@@ -41,6 +42,7 @@ __all__ = [
     "save_figure",
     "sphere",
     "style",
+    "survival",
     "timeline",
     "training",
     "trajectories",

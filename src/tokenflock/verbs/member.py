@@ -104,7 +104,8 @@ def _place(result: xr.Dataset, axis: sweeps.Axis, where: dict[str, Any]) -> int:
     if value is None and len(labels) == 1:
         return 0
     shown = ", ".join(f"{label:g}" for label in labels[:9]) + (", ..." if len(labels) > 9 else "")
-    require(value is not None, axis.name, f"one of {shown}", "none", f"write {axis.name}=...")
+    if value is None:
+        raise UserError(f"{axis.name} must be one of {shown}, got none; write {axis.name}=...")
     near = np.flatnonzero(np.isclose(labels, float(value), rtol=1e-9, atol=1e-12))
     require(len(near) > 0, axis.name, f"one of {shown}", value)
     return int(near[0])
