@@ -78,14 +78,14 @@ def _cell(
     result: xr.Dataset, recipe: dict[str, Any], where: dict[str, Any]
 ) -> tuple[dict[str, Any], int]:
     """(the law, start, solver and observables of a cell, its number in the whole ensemble)."""
-    roles = {role: recipe[role] for role in sweeps.ROLES}
-    roles["observe"] = tuple(roles["observe"])
-    axes = sweeps.axes(recipe["over"] or {}, *roles.values(), recipe["part"])
+    parts: dict[str, Any] = {role: recipe[role] for role in sweeps.ROLES}
+    parts["observe"] = tuple(parts["observe"])
+    law, start, solver, observe = parts.values()
+    axes = sweeps.axes(recipe["over"] or {}, law, start, solver, observe, recipe["part"])
     unknown = [name for name in where if name not in {axis.name for axis in axes}]
     if unknown:
         names = ", ".join(axis.name for axis in axes) or "none"
         raise UserError(f"member: the ensemble does not sweep {unknown[0]!r}; it sweeps {names}")
-    parts: dict[str, Any] = roles
     chosen = [(axis, _place(result, axis, where)) for axis in axes]
     for axis, k in chosen:
         parts = sweeps.put(parts, axis.path, axis.value(k))
