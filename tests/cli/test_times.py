@@ -24,12 +24,12 @@ def test_phase_tells_how_long_until(call, tmp_path):
 
 def test_simulate_coalesces_and_rerun_changes(call, tmp_path):
     code, out, err = call(
-        "simulate --beta 9 --n 2 --d 2 --t 1e9 --frames 2 --until consensus --coalesce 1e-9"
-        " --seed 3 --out r.nc"
+        "simulate --beta 9 --n 6 --d 3 --t 1e9 --frames 2 --until consensus --coalesce 1e-9"
+        " --seed 0 --out r.nc"
     )
     assert code == 0, err
     first = flock.load(tmp_path / "r.nc")
-    assert float(first.time[-1]) > 100 and "heavy" in first
+    assert float(first.time[-1]) > 1e6 and first.heavy.values.tolist() == [6, 2]
     code, out, err = call("rerun r.nc --set beta=2 --set seed=4 --out s.nc")
     assert code == 0, err
     assert "SelfAttention(beta=2.0" in out

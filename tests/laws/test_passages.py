@@ -9,9 +9,12 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.dynamics import Noisy, SelfAttention, Unnormalised
+from tokenflock.engines import batch
+from tokenflock.engines.job import Job
 from tokenflock.errors import UserError
 from tokenflock.events import Consensus, Merged, Stationary
 from tokenflock.observables import ClusterCount, MinimumCosine, PairDensity
+from tokenflock.precision import cast, precision
 from tokenflock.solvers import RK4, EulerMaruyama, Layer
 from tokenflock.starts import Given, Uniform
 from tokenflock.theory import pair_time
@@ -115,6 +118,21 @@ def test_who_runs_beside_a_system_does_not_change_its_passage(systems):
         choose.SLOTS = before
     np.testing.assert_allclose(queued.first_passage, systems.first_passage, atol=1e-9)
     np.testing.assert_allclose(queued.minimum_cosine, systems.minimum_cosine, atol=1e-9)
+
+
+def test_all_at_once_and_in_slots_the_passages_are_the_same():
+    """As a GPU runs them, and as a CPU does."""
+    random = np.random.default_rng(0)
+    with precision("float64"):
+        parts = cast((SelfAttention(beta=1.0), RK4(h=0.1), Consensus(delta=0.05)), "float64")
+        law, solver, until = parts
+        x = np.asarray(law.space.project(jnp.asarray(random.normal(size=(5, 4, 3)))))
+        keys = jax.random.split(jax.random.key(0), 5)
+        steps = np.array([0, 20, 40, 100])
+        job = Job(law, solver, (), np.full(4, 0.25), steps, (), "float64", True, until)
+        whole, queued = (batch.run(job, x, keys, [], slots)["first_passage"] for slots in (None, 2))
+    assert np.isfinite(whole).any() and whole.shape == (5, 1)
+    np.testing.assert_allclose(whole, queued, atol=1e-9)
 
 
 def test_layers_and_noise_are_not_divided():
