@@ -40,6 +40,19 @@ def double():
         yield
 
 
+@pytest.fixture(scope="module")
+def quick_compilation():
+    """For tests of many small programs that run once: half the time would go into making them
+    fast.
+    """
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
 @pytest.fixture(scope="session")
 def run():
     """One run on the circle that forms two clusters."""

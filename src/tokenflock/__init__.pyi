@@ -14,6 +14,7 @@ from tokenflock.verbs.lyapunov import lyapunov as lyapunov
 from tokenflock import matrices as matrices
 from tokenflock import meanfield as meanfield
 from tokenflock.verbs.measure import measure as measure
+from tokenflock.verbs.member import member as member
 from tokenflock.verbs.merges import merges as merges
 from tokenflock import observables as observables
 from tokenflock import papers as papers
@@ -53,6 +54,7 @@ __all__ = [
     "matrices",
     "meanfield",
     "measure",
+    "member",
     "merges",
     "observables",
     "papers",

@@ -15,7 +15,7 @@ from tokenflock.dynamics import Causal, Kuramoto, SelfAttention
 from tokenflock.events import Consensus, Stationary
 from tokenflock.observables import MinimumCosine
 from tokenflock.precision import precision
-from tokenflock.solvers import RK4, Adaptive, Layer
+from tokenflock.solvers import RK4, Adaptive, Euler, Layer
 from tokenflock.solvers.adaptive import Method
 from tokenflock.starts import Given
 from tokenflock.verbs.merges import dwell_times, merges
@@ -93,26 +93,52 @@ def follow(until=None, solver=RK4(h=0.05), **options):
     return flock.simulate(LAW, START, t=6.0, until=until, solver=solver, **options)
 
 
-@pytest.mark.parametrize("solver", [RK4(h=0.05), Layer(h=0.05)], ids=["rk4", "layer"])
-@pytest.mark.parametrize("frames", [13, 31, 121])
-@pytest.mark.parametrize("delta", [0.3, 0.1, 0.02])
-def test_a_run_of_fixed_steps_ends_with_the_first_frame_at_which_the_event_has_happened(
-    solver, frames, delta
-):
-    """However the frames are cut into blocks: the frame of the event is kept, and nothing after
-    it.
+def exact(delta):
+    """When the event happens in the flow."""
+    return float(follow(Consensus(delta), Adaptive(rtol=1e-11), frames=3).time[-1])
+
+
+@pytest.mark.parametrize("frames", [2, 61])
+def test_fixed_steps_locate_an_event_between_frames_and_steps(frames):
+    """However few frames are kept, and however they are cut into blocks: the frames before the
+    event, then the event, and nothing after it.
     """
+    delta = 0.02
     stopped, whole = (
-        follow(until, solver, frames=frames, observe=[MinimumCosine()])
+        follow(until, frames=frames, observe=[MinimumCosine()])
         for until in (Consensus(delta), None)
     )
-    happened = whole.minimum_cosine.values >= 1 - delta
-    first = int(np.argmax(happened))
-    assert 0 < first < frames - 1
-    assert stopped.sizes["time"] == first + 1
-    np.testing.assert_array_equal(stopped.time, whole.time[: first + 1])
-    np.testing.assert_allclose(stopped.x, whole.x[: first + 1], atol=1e-12)
-    assert stopped.attrs["stopped"].endswith(f"at t = {float(whole.time[first]):.10g}")
+    end = float(stopped.time[-1])
+    before = int((whole.time.values < end).sum())
+    assert end == pytest.approx(exact(delta), abs=1e-6)
+    assert 0.01 < end / 0.05 % 1 < 0.99, "the event is to lie within a step"
+    assert float(stopped.minimum_cosine[-1]) == pytest.approx(1 - delta, abs=1e-12)
+    assert stopped.sizes["time"] == before + 1
+    np.testing.assert_array_equal(stopped.time[:-1], whole.time[:before])
+    np.testing.assert_allclose(stopped.x[:-1], whole.x[:before], atol=1e-12)
+    assert stopped.attrs["stopped"].endswith(f"at t = {end:.10g}")
+
+
+@pytest.mark.parametrize("frames", [2, 61])
+def test_an_event_of_the_layer_map_happens_at_a_whole_layer(frames):
+    options = {"solver": Layer(h=0.05), "observe": [MinimumCosine()]}
+    stopped = follow(Consensus(0.1), frames=frames, **options)
+    every = follow(frames=121, **options)
+    first = int(np.argmax(every.minimum_cosine.values >= 0.9))
+    assert int(stopped.layer[-1]) == first > 0
+    assert len(np.unique(stopped.layer)) == stopped.sizes["time"]
+    np.testing.assert_allclose(stopped.x[-1], every.x[first], atol=1e-12)
+
+
+def test_an_event_is_located_with_the_order_of_the_solver():
+    """Halving the step divides the error of the time by 2^order."""
+    right = exact(0.02)
+    for solver, order in ((Euler, 1), (RK4, 4)):
+        coarse, fine = (
+            abs(float(follow(Consensus(0.02), solver(h=h), frames=2).time[-1]) - right)
+            for h in (0.1, 0.05)
+        )
+        assert np.log2(coarse / fine) == pytest.approx(order, abs=0.35), solver.__name__
 
 
 def test_an_event_that_does_not_happen_leaves_the_run_whole():
@@ -161,11 +187,12 @@ def test_a_run_until_rest_ends_when_no_token_is_faster(solver):
     assert fastest[-1] <= limit * (1 + 1e-3)
 
 
-def test_what_rests_from_the_start_is_over_after_one_frame():
-    rest = flock.simulate(
-        Kuramoto(), Given([[1.0, 0.0], [1.0, 0.0]]), t=5, solver=RK4(h=0.1), until=Stationary()
-    )
-    assert rest.sizes["time"] == 2
+@pytest.mark.parametrize("solver", [RK4(h=0.1), Adaptive()], ids=["fixed", "adaptive"])
+def test_what_rests_from_the_start_is_over_at_once(solver):
+    together = Given([[1.0, 0.0], [1.0, 0.0]])
+    rest = flock.simulate(Kuramoto(), together, t=5, solver=solver, until=Stationary())
+    assert rest.time.values.tolist() == [0.0]
+    assert rest.attrs["stopped"].endswith("at t = 0")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -255,3 +255,43 @@ def test_mistakes_are_told_with_the_remedy(table, circle_run):
         plots.phase_grid([result, table([1, 2], [0, 1], name="n")])
     with pytest.raises(flock.UserError, match="at least one"):
         plots.phase_grid([])
+
+
+# --------------------------------------------------------------------------------------------------
+# survival curves
+
+
+def waiting(levels=(1.0, 2.0), name="beta"):
+    """What an ensemble with an event tells: exponential times at two rates."""
+    times = np.array([0.0, 1.0, 2.0, 4.0])
+    share = np.exp(-np.outer(np.asarray(levels), times))
+    error = np.full(share.shape, 0.05)
+    variables = {"survival": ((name, "time"), share), "survival_error": ((name, "time"), error)}
+    coords = {name: list(levels), "time": ("time", times, {"long_name": "time"})}
+    return xr.Dataset(variables, coords, {"convention": "flow"})
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_survival_shows_the_share_that_is_left_with_two_errors_either_way(log):
+    result = waiting()
+    ax = plots.survival(result, log=log)
+    lines = [line for line in ax.lines if len(line.get_xdata()) == 4]
+    assert [line.get_label() for line in lines] == [r"$\beta$ = 1", r"$\beta$ = 2"]
+    for line, share in zip(lines, result.survival.values):
+        np.testing.assert_allclose(line.get_ydata(), share)
+    low, high = ax.collections[0].get_datalim(ax.transData).get_points()[:, 1]
+    assert low == 0 and high == 1, "a share is between nothing and all"
+    band = ax.collections[0].get_paths()[0].vertices
+    assert np.isclose(band[:, 1], np.exp(-1) + 0.1).any()
+    assert ax.get_yscale() == ("log" if log else "linear")
+    assert "not there yet" in ax.get_ylabel()
+
+
+def test_survival_of_one_cell_is_one_curve_without_a_legend():
+    ax = plots.survival(waiting().isel(beta=0), log_time=True)
+    assert ax.get_legend() is None and ax.get_xscale() == "log"
+
+
+def test_survival_needs_an_event(phases):
+    with pytest.raises(flock.UserError, match=r"until=Consensus\(\)"):
+        plots.survival(phases)

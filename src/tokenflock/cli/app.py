@@ -20,6 +20,7 @@ COMMANDS = {
     "lyapunov": "Lyapunov exponents along one run",
     "steer": "look for a Transformer that carries clouds of tokens to targets",
     "branch": "stationary states of a noisy law, followed while its noise or beta changes",
+    "rerun": "run a saved result again, as it was or with changes",
     "plot": "draw a saved run",
     "probe": "run a real Transformer on text and measure its tokens layer by layer",
     "gpt": "train a small GPT from scratch, sample from it, and watch its tokens",

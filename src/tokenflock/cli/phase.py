@@ -21,7 +21,9 @@ ROLES = {
     "dynamics": ("dynamics", "self-attention"),
     "start": ("starts", "uniform"),
     "solver": ("solvers", "layer"),
+    "until": ("events", None),
 }
+PASSAGES = ("survival", "mean_time")
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -50,6 +52,9 @@ def _run(
     ] = "pair-density",
     out: Annotated[Path, Parameter(help="the file to write")] = Path("phase.nc"),
     plot: Annotated[Path | None, Parameter(help="a .png, .pdf or .svg file to draw it to")] = None,
+    until: Annotated[
+        str | None, Parameter(help="tell how long until: consensus, merged or stationary")
+    ] = None,
 ) -> None:
     """A phase diagram: for each beta many systems, observed over time; means and standard errors as
     netCDF.
@@ -62,6 +67,9 @@ def _run(
 
     Example: `tokenflock phase --n 16 --d 3 --beta 1,2,4 --solver rk4 --observe cluster-count --out
     clusters.nc`
+
+    Example: `tokenflock phase --n 8 --d 3 --beta 1,2,4 --solver rk4 --t 400 --until consensus --out
+    times.nc`
     """
     replaced = replaceable(out, NETCDF), plot is not None and replaceable(plot)
     _drawable(plot)
@@ -69,6 +77,7 @@ def _run(
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
     asked |= {"solver": built["solver"], "observe": observables(observe, built["dynamics"])}
+    asked["until"] = built.get("until")
     result = _kept(built["dynamics"], built["start"], out, asked)
     _tell(result)
     saved(out, replaced[0])
@@ -114,7 +123,7 @@ def _tell(result) -> None:
     say(f"  engine    {result.attrs['engine']} ({result.attrs['seconds']:.3g} s)")
     last = result.isel(time=-1)
     for name in result.data_vars:
-        if f"{name}_error" not in result or last[name].ndim != 1:
+        if f"{name}_error" not in result or last[name].ndim != 1 or name in PASSAGES:
             continue
         say(f"  {name} at t = {float(last.time):g}")
         every = max(1, result.sizes["beta"] // 8)
@@ -125,3 +134,20 @@ def _tell(result) -> None:
                 f"    beta = {value:<8.4g} {mean:.4f}"
                 + (f" +- {error:.4f}" if error == error else "")
             )
+    if "survival" in result:
+        _tell_passages(result)
+
+
+def _tell_passages(result) -> None:
+    """How long it takes: median and mean times of first passage for a few betas."""
+    say(f"  time until {result.survival.attrs['event']}")
+    every = max(1, result.sizes["beta"] // 8)
+    cells = result[["median_time", "mean_time", "mean_time_error", "censored"]]
+    rows = cells.isel(beta=slice(None, None, every)).stack(row=list(cells.median_time.dims))
+    for row in [rows.isel(row=k) for k in range(rows.sizes["row"])]:
+        where = f"beta = {float(row.beta):<8.4g}"
+        where += f" clusters = {int(row.clusters)}" if "clusters" in row.coords else ""
+        median, late = float(row.median_time), int(row.censored)
+        told = f"{median:.6g}" if median == median else f"more than {float(result.time[-1]):g}"
+        mean = f"mean {float(row.mean_time):.6g} +- {float(row.mean_time_error):.2g}"
+        say(f"    {where} median {told}, {mean}" + (f", cut off: {late} did not" if late else ""))

@@ -17,7 +17,7 @@ from tokenflock.files import replaceable
 
 Tokens = Literal["overview", "circle", "sphere", "plane", "trajectories", "attention"]
 Statistics = Literal["histogram", "histogram-over-time", "timeline"]
-Ensemble = Literal["phase-diagram", "curves"]
+Ensemble = Literal["phase-diagram", "curves", "survival"]
 Training = Literal["training"]
 Steering = Literal["steering"]
 Branch = Literal["bifurcation"]

@@ -42,7 +42,9 @@ def _run(
         str, Parameter(help="where tokens begin (tokenflock list starts)")
     ] = "uniform",
     solver: Annotated[str | None, Parameter(help="how time advances [default: adaptive]")] = None,
-    until: Annotated[str | None, Parameter(help="stop early: consensus or stationary")] = None,
+    until: Annotated[
+        str | None, Parameter(help="stop early: consensus, merged or stationary")
+    ] = None,
     when: WhenOptions = WhenOptions(),
     observe: Annotated[
         str | None,
@@ -51,6 +53,10 @@ def _run(
     seed: Annotated[int, Parameter(help="seed of the start and the noise")] = 0,
     dtype: Annotated[str, Parameter(help="float64 or float32")] = "float64",
     out: Annotated[Path, Parameter(help="the file to write")] = Path("run.nc"),
+    coalesce: Annotated[
+        float | None,
+        Parameter(help="distance below which tokens become one, for exponentially long times"),
+    ] = None,
 ) -> None:
     """Follow one system of tokens and save it as netCDF (variable x: time, particle, coord).
 
@@ -62,6 +68,8 @@ def _run(
 
     Example: `tokenflock simulate --dynamics causal --start cap --angle 1 --solver layer --step 0.1
     --until consensus`
+
+    Example: `tokenflock simulate --beta 9 --n 8 --d 3 --t 1e9 --until consensus --coalesce 1e-9`
     """
     replaced = replaceable(out, NETCDF)
     times = when.asked()
@@ -82,6 +90,7 @@ def _run(
             seed=seed,
             dtype=dtype,
             progress=report,
+            coalesce=coalesce,
         )
     flock.save(run, out)
     tell(run)

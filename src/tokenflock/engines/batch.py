@@ -16,14 +16,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines.job import Finished, Job, Parts, Paths, Values, advance, fill
+from tokenflock.engines.job import PASSAGE, Finished, Job, Parts, Paths, Values, advance, fill
+from tokenflock.engines.passing import happened, locate
 from tokenflock.errors import SimulationError, overflowed
+from tokenflock.events.event import Event
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import on_sphere
 from tokenflock.shapes import Array
 from tokenflock.spaces import Sphere
 
 BLOCKS = 12
+Passage = tuple[Array, Array]  # step (slots, levels) that reached each level, -1; tokens before it
 
 
 @eqx.filter_jit
@@ -36,14 +39,17 @@ def _block(
     swept: list[Any],
     first: Array,
     strides: Array,
-) -> tuple[Array, list[Array], Array]:
+    until: Event | None,
+    passed: Array,
+) -> tuple[Array, list[Array], Array, Passage]:
     """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least
-    cosine at its end).
+    cosine at its end, what was passed in it).
 
-    Where tokens are no numbers any more the least cosine is NaN.
+    Where tokens are no numbers any more the least cosine is NaN. `passed` (slots, levels) says
+    which levels of the event have been reached before.
     """
 
-    def system(x, key, values, first):
+    def system(x, key, values, first, passed):
         law, solver, observables = fill(parts, paths, values)
         step_on = advance(solver, law, w, key, x.dtype)
         look = (
@@ -52,23 +58,75 @@ def _block(
             else lambda observable, x, w: observable.measure(x, w)
         )
 
+        def once(_, carry):
+            now, passage = carry
+            later = step_on(now)
+            if until is not None:
+                over = happened(until, law, solver, later[1], later[0], w)
+                passage = _note(passage, over & ~passed, now)
+            return later, passage
+
         def frame(carry, stride):
-            carry = jax.lax.fori_loop(0, stride, lambda _, carry: step_on(carry), carry)
-            return carry, [look(observable, carry[0], w) for observable in observables]
+            carry = jax.lax.fori_loop(0, stride, once, carry)
+            return carry, [look(observable, carry[0][0], w) for observable in observables]
 
-        (x, _), values = jax.lax.scan(frame, (x, first), strides)
+        nothing = (
+            jnp.full(passed.shape, -1, jnp.int32),
+            jnp.zeros((*passed.shape, *x.shape), x.dtype),
+        )
+        ((x, _), passage), values = jax.lax.scan(frame, ((x, first), nothing), strides)
         sound = jnp.isfinite(jnp.where(w[:, None] > 0, x, 0)).all()
-        return x, values, jnp.where(sound, MinimumCosine().measure(x, w), jnp.nan)
+        return x, values, jnp.where(sound, MinimumCosine().measure(x, w), jnp.nan), passage
 
-    return jax.vmap(system)(x, keys, swept, first)
+    return jax.vmap(system)(x, keys, swept, first, passed)
+
+
+def _note(passage: Passage, over: Array, now: tuple[Array, Array]) -> Passage:
+    """The step in which each level is first reached, and the tokens before it."""
+    (at, before), (x, step) = passage, now
+    new = over & (at < 0)
+    return jnp.where(new, step, at), jnp.where(new[:, None, None], x, before)
 
 
 @eqx.filter_jit
-def _start(parts: Parts, paths: Paths, x: Array, w: Array, swept: list[Any]) -> list[Array]:
-    """Observables at time zero."""
+def _shares(
+    parts: Parts,
+    paths: Paths,
+    w: Array,
+    keys: Array,
+    swept: list[Any],
+    until: Event,
+    passage: Passage,
+) -> Array:
+    """The share of its step at which each level is reached, (slots, levels)."""
+
+    def system(key, values, at, before):
+        law, solver, _ = fill(parts, paths, values)
+        shares = []
+        for level in range(len(at)):
+            after = advance(solver, law, w, key, before.dtype)((before[level], at[level]))[0]
+            own = jax.random.fold_in(key, at[level])
+            ends = before[level], after
+            shares.append(locate(until, law, solver, at[level], ends, w, own, level)[0])
+        return jnp.stack(shares)
+
+    return jax.vmap(system)(keys, swept, *passage)
+
+
+@eqx.filter_jit
+def _start(
+    parts: Parts, paths: Paths, x: Array, w: Array, swept: list[Any], until: Event | None
+) -> list[Array]:
+    """Observables at time zero, and which levels of the event are reached there."""
 
     def observe(x, values):
-        return [observable.measure(x, w) for observable in fill(parts, paths, values)[2]]
+        law, solver, observables = fill(parts, paths, values)
+        over = (
+            jnp.zeros(0, bool)
+            if until is None
+            else happened(until, law, solver, jnp.asarray(0), x, w)
+        )
+        return [*(observable.measure(x, w) for observable in observables), over]
 
     return jax.vmap(observe)(x, swept)
 
@@ -81,36 +139,57 @@ def run(
     slots: int | None = 256,
     finished: Finished | None = None,
 ) -> Values:
-    """Observables of every system at every frame.
+    """Observables of every system at every frame, and the passage of its event (in steps).
 
     With `slots`, so many systems at a time and the results on the host: what a CPU likes; then
     `finished` is told of every system that is done. Without, all at once and the results on the
     device.
     """
     names = [observable.name for observable in job.observables]
+
+    def named(values: list[Any], steps: np.ndarray) -> Values:
+        passage = {} if job.until is None else {PASSAGE: steps}
+        return dict(zip(names, values)) | passage
+
     if slots is None:
-        return dict(zip(names, _whole(job, x, keys, swept)))
+        return named(*_whole(job, x, keys, swept))
 
-    def tell(done: np.ndarray, values: list[np.ndarray]) -> None:
+    def tell(done: np.ndarray, values: list[np.ndarray], steps: np.ndarray) -> None:
         if finished is not None and len(done):
-            finished(done, dict(zip(names, values)))
+            finished(done, named(values, steps))
 
-    results = _queue(job, np.asarray(x), keys, swept, min(slots, len(x)), tell)
-    return dict(zip(names, results))
+    return named(*_queue(job, np.asarray(x), keys, swept, min(slots, len(x)), tell))
 
 
-def _whole(job: Job, x: Any, keys: jax.Array, swept: list[Any]) -> list[jax.Array]:
+def _whole(
+    job: Job, x: Any, keys: jax.Array, swept: list[Any]
+) -> tuple[list[jax.Array], np.ndarray]:
     """Every system at once, from the first frame to the last."""
     x, w, swept = (
         jnp.asarray(x),
         jnp.asarray(job.w, job.dtype),
         [jnp.asarray(values) for values in swept],
     )
-    start = _start(job.parts, job.paths, x, w, swept)
+    *start, over = _start(job.parts, job.paths, x, w, swept, job.until)
     first, strides = jnp.zeros(len(x), jnp.int32), jnp.asarray(job.strides, jnp.int32)
-    _, later, least = _block(job.parts, job.paths, x, w, keys, swept, first, strides)
+    _, later, least, passage = _block(
+        job.parts, job.paths, x, w, keys, swept, first, strides, job.until, over
+    )
     _check_sound(job, least)
-    return [jnp.concatenate([a[:, None], b], axis=1) for a, b in zip(start, later)]
+    steps = np.where(np.asarray(over), 0.0, np.nan)
+    _locate(job, w, keys, swept, passage, steps)
+    return [jnp.concatenate([a[:, None], b], axis=1) for a, b in zip(start, later)], steps
+
+
+def _locate(
+    job: Job, w: Array, keys: Array, swept: list[Any], passage: Passage, steps: np.ndarray
+) -> None:
+    """Write to `steps` (slots, levels) where within its step each new level was reached."""
+    at = np.asarray(passage[0])
+    if job.until is None or not (at >= 0).any():
+        return
+    shares = np.asarray(_shares(job.parts, job.paths, w, keys, swept, job.until, passage))
+    steps[at >= 0] = (at + shares.astype(np.float64))[at >= 0]
 
 
 def _queue(
@@ -119,13 +198,12 @@ def _queue(
     keys: jax.Array,
     swept: list[Any],
     slots: int,
-    tell: Callable[[np.ndarray, list[np.ndarray]], None],
-) -> list[np.ndarray]:
+    tell: Callable[[np.ndarray, list[np.ndarray], np.ndarray], None],
+) -> tuple[list[np.ndarray], np.ndarray]:
     """Systems in slots, a block of frames at a time.
 
     Who is finished or settled makes room for the next.
     """
-    frames = len(job.steps)
     strides, even = _blocks(job)
     blocks, size = strides.shape
     firsts = np.concatenate([[0], np.cumsum(strides.sum(axis=1))]).astype(np.int32)
@@ -134,7 +212,9 @@ def _queue(
         np.asarray(jax.random.key_data(keys)),
     )
     w = jnp.asarray(job.w, job.dtype)
-    results = [_open(value, frames) for value in _starts(job, x, w, swept, slots)]
+    *start, over = _starts(job, x, w, swept, slots)
+    results = [_open(value, len(job.steps)) for value in start]
+    steps = np.where(over, 0.0, np.nan)
     state = _Slots(x, slots)
     while state.busy.any():
         who, ids = state.busy, np.where(state.busy, state.ids, 0)
@@ -142,31 +222,46 @@ def _queue(
             0 if even else int(state.block[who][0])
         )  # uneven strides: all slots are in the same block
         keys_now = jax.random.wrap_key_data(jnp.asarray(key_data[ids]))
-        first = jnp.asarray(firsts[np.where(who, state.block, 0)])
-        tokens, values, least = _block(
+        mine = [values[ids] for values in swept]
+        here = steps[ids]
+        tokens, values, least, passage = _block(
             job.parts,
             job.paths,
             state.x,
             w,
             keys_now,
-            [values[ids] for values in swept],
-            first,
+            mine,
+            jnp.asarray(firsts[np.where(who, state.block, 0)]),
             jnp.asarray(strides[block]),
+            job.until,
+            jnp.asarray(~np.isnan(here)),
         )
         _check_sound(job, np.asarray(least)[who])
-        state.record(
-            who,
-            np.asarray(tokens),
-            [np.asarray(value) for value in values],
-            np.asarray(least),
-            results,
-            size,
-            frames,
-        )
-        tell(state.clear(blocks, job.delta, results, size), results)
+        _locate(job, w, keys_now, mine, passage, here)
+        steps[ids[who]] = _by_the_end(here[who], job)
+        told = np.asarray(tokens), [np.asarray(value) for value in values], np.asarray(least)
+        state.record(who, *told, results, size)
+        free = _free(job, state.least, here)
+        tell(state.clear(blocks, free, results, size), results, steps)
         if even or not state.busy.any():
             state.fill(x)
-    return results
+    return results, steps
+
+
+def _free(job: Job, least: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Which slots need not go on: all that is asked of their systems is known.
+
+    Observables are final where theory says so, the event where it has happened.
+    """
+    passed = np.asarray(~np.isnan(steps).any(axis=1))
+    if not job.observables:
+        return passed
+    return passed & (least >= 1 - job.delta) if job.delta is not None else np.zeros_like(passed)
+
+
+def _by_the_end(steps: np.ndarray, job: Job) -> np.ndarray:
+    """Passages without those of a last block that is longer than the run."""
+    return np.where(steps <= job.steps[-1], steps, np.nan)
 
 
 def _starts(
@@ -178,7 +273,8 @@ def _starts(
     parts = []
     for first in range(0, len(x), slots):
         who = np.minimum(np.arange(first, first + slots), len(x) - 1)
-        values = _start(job.parts, job.paths, x[who], w, [numbers[who] for numbers in swept])
+        mine = [numbers[who] for numbers in swept]
+        values = _start(job.parts, job.paths, x[who], w, mine, job.until)
         parts.append([np.asarray(value)[: len(x) - first] for value in values])
     return [np.concatenate(values) for values in zip(*parts)]
 
@@ -237,27 +333,25 @@ class _Slots:
         least: np.ndarray,
         results: list[np.ndarray],
         size: int,
-        frames: int,
     ) -> None:
         """Write a block of frames to the results."""
         self.x[who] = tokens[who]
         self.least[who] = least[who]
         for slot in np.flatnonzero(who):
             a = 1 + self.block[slot] * size
-            b = min(a + size, frames)
             for target, value in zip(results, values):
+                b = min(a + size, target.shape[1])
                 target[self.ids[slot], a:b] = value[slot, : b - a]
         self.block[who] += 1
 
     def clear(
-        self, blocks: int, delta: float | None, results: list[np.ndarray], size: int
+        self, blocks: int, free: np.ndarray, results: list[np.ndarray], size: int
     ) -> np.ndarray:
-        """Take out what is finished or settled, and say which systems these are.
+        """Take out what is finished or `free` to go, and say which systems these are.
 
         The last values of the settled stand for the rest.
         """
-        settled = np.zeros_like(self.busy) if delta is None else self.least >= 1 - delta
-        over = np.flatnonzero(self.busy & (settled | (self.block >= blocks)))
+        over = np.flatnonzero(self.busy & (free | (self.block >= blocks)))
         done = self.ids[over]
         for slot in over:
             reached = 1 + self.block[slot] * size

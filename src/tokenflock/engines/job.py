@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable
 from tokenflock.shapes import Array
 from tokenflock.solvers.solver import FixedStep
@@ -20,6 +21,7 @@ Parts = tuple[Dynamics, FixedStep, tuple[Observable, ...]]
 Advance = Callable[[tuple[Array, Array]], tuple[Array, Array]]
 Paths = tuple[tuple[Any, ...], ...]
 Values = dict[str, Any]  # observable -> (systems, frames, ...)
+PASSAGE = "first_passage"  # among values: (systems, levels), in steps; NaN where nothing happened
 Finished = Callable[[np.ndarray, Values], None]  # told the numbers of systems that are done
 
 
@@ -40,6 +42,7 @@ class Job:
     paths: Paths
     dtype: str
     settle: bool
+    until: Event | None = None
 
     @property
     def parts(self) -> Parts:

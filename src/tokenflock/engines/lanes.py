@@ -24,6 +24,8 @@ from tokenflock.solvers.layer import Layer
 
 def refusal(job: Job, random_matrices: bool, n: int) -> str | None:
     """Why this engine cannot do a job, or None if it can."""
+    if job.until is not None:
+        return "the compiled loop looks at frames only, and not for events"
     if find_spec("numba") is None:
         return "the compiled loop needs numba (pip install numba)"
     if random_matrices or type(job.law) not in (SelfAttention, Unnormalised):

@@ -34,6 +34,8 @@ MOST_TOKENS, MOST_COORDINATES, WIDEST_MATRIX = 128, 256, 64  # what fits on chip
 
 def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | None:
     """Why this engine cannot do a job, or None if it can."""
+    if job.until is not None:
+        return "the resident engine looks at frames only, and not for events"
     matrices = random_matrices or any(np.ndim(leaf) >= 2 for leaf in jax.tree.leaves(job.law))
     if not isinstance(job.law.space, Sphere):
         return f"the resident engine serves dynamics on the sphere, not {type(job.law).__name__}"

@@ -19,6 +19,7 @@ from jaxtyping import Float, Key
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines._patience import Patient
+from tokenflock.engines.passing import happened, locate
 from tokenflock.errors import SimulationError
 from tokenflock.events.event import Event
 from tokenflock.shapes import Array, Tokens, Weights
@@ -26,6 +27,7 @@ from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep
 
 Frames = tuple[np.ndarray, np.ndarray]  # times (k,), tokens (k, n, d)
+Told = tuple[np.ndarray, ...]  # of each frame: tokens, whether over, tokens before, steps
 BLOCKS = 20
 STEPS = 1e6  # of a few tokens in one compiled call
 
@@ -40,27 +42,51 @@ def _fixed_block(
     key: Key[Array, ""],
     until: Event | None,
     strides: Array,
-) -> tuple[Float[Array, "k n d"], Array]:
-    """Frames after strides[0], strides[0] + strides[1], ...
+) -> tuple[Float[Array, "k n d"], Array, Float[Array, "k n d"], Array]:
+    """Frames after strides[0], strides[0] + strides[1], ... further steps; whether the run is over
+    at each; tokens one step before it; and the steps that were made.
 
-    Further steps, and whether the run is over at each.
+    With an event every step is looked at, and the one at which it has happened is the last.
     """
 
-    def time(step):
-        return step.astype(x.dtype) * solver.h
+    def advance(x, step):
+        t = step.astype(x.dtype) * solver.h
+        return solver.step(law, t, x, w, jax.random.fold_in(key, step)), step + 1
 
-    def advance(i, carry):
-        x, step = carry
-        return solver.step(law, time(step), x, w, jax.random.fold_in(key, step)), step + 1
-
-    def frame(carry, stride):
-        x, step, over = carry
-        x, step = jax.lax.fori_loop(0, jnp.where(over, 0, stride), advance, (x, step))
+    def once(state):
+        (x, step, _, _), left = state
+        y, step = advance(x, step)
+        over = jnp.array(False)
         if until is not None:
-            over = over | (until.margin(law, time(step), x, w) <= 0)
-        return (x, step, over), (x, over)
+            over = happened(until, law, solver, step, y, w)[-1]
+        return (y, step, x, over), left - 1
 
-    return jax.lax.scan(frame, (x, first, jnp.array(False)), strides)[1]
+    def frame(state, stride):
+        if until is None:
+            (x, step, before, over) = state
+            x, step = jax.lax.fori_loop(0, stride, lambda _, now: advance(*now), (x, step))
+        else:
+            state, _ = jax.lax.while_loop(
+                lambda now: ~now[0][3] & (now[1] > 0), once, (state, stride)
+            )
+            x, step, before, over = state
+        return (x, step, before, over), (x, over, before, step)
+
+    return jax.lax.scan(frame, (x, first, x, jnp.array(False)), strides)[1]
+
+
+@eqx.filter_jit
+def _located(
+    law: Dynamics,
+    solver: FixedStep,
+    ends: tuple[Tokens, Tokens],
+    w: Weights,
+    step: Array,
+    key: Key[Array, ""],
+    until: Event,
+) -> tuple[Array, Tokens]:
+    own = jax.random.fold_in(key, step)
+    return locate(until, law, solver, step, ends, w, own, -1)
 
 
 def fixed(
@@ -72,9 +98,14 @@ def fixed(
     key: Key[Array, ""],
     until: Event | None,
 ) -> Iterator[Frames]:
-    """Frames at the given numbers of steps (the first is 0: the start), block by block."""
+    """Frames at the given numbers of steps (the first is 0: the start), block by block.
+
+    The last one is the event, if it comes, located within its step.
+    """
     h = float(solver.h)
     yield np.zeros(1), np.asarray(x)[None]
+    if until is not None and over_at_once(until, law, x, w):
+        return
     size = math.ceil((len(steps) - 1) / BLOCKS)
     for first in range(1, len(steps), size):
         block = steps[first : first + size]
@@ -85,16 +116,25 @@ def fixed(
 
         def run(x, begin, strides):
             begin, strides = jnp.asarray(begin, jnp.int32), jnp.asarray(strides, jnp.int32)
-            frames, over = _fixed_block(law, solver, x, w, begin, key, until, strides)
-            return np.asarray(frames), np.asarray(over)
+            told = _fixed_block(law, solver, x, w, begin, key, until, strides)
+            return tuple(np.asarray(values) for values in told)
 
-        frames, over = _in_calls(run, x, int(steps[first - 1]), strides, _most_steps(*x.shape))
-        frames, over = frames[: len(block)], over[: len(block)]
-        keep = int(np.argmax(over)) + 1 if over.any() else len(block)
-        yield block[:keep] * h, frames[:keep]
-        if over.any():
+        told = _in_calls(run, x, int(steps[first - 1]), strides, _most_steps(*x.shape))
+        frames, over, before, reached = (values[: len(block)] for values in told)
+        if until is not None and over.any():
+            k = int(np.argmax(over))
+            ends, last = (jnp.asarray(before[k]), jnp.asarray(frames[k])), int(reached[k]) - 1
+            share, event = _located(law, solver, ends, w, jnp.asarray(last, jnp.int32), key, until)
+            times = np.append(block[:k], last + float(share)) * h
+            yield times, np.concatenate([frames[:k], np.asarray(event)[None]])
             return
+        yield block * h, frames
         x = jnp.asarray(frames[-1])
+
+
+def over_at_once(until: Event, law: Dynamics, x: Tokens, w: Weights) -> bool:
+    """Whether an event has happened before anything moved."""
+    return bool(until.margin(law, jnp.zeros((), x.dtype), x, w) <= 0)
 
 
 def _most_steps(n: int, d: int) -> int:
@@ -105,28 +145,29 @@ def _most_steps(n: int, d: int) -> int:
 
 
 def _in_calls(
-    run: Callable[..., Frames], x: Tokens, begin: int, strides: np.ndarray, most: int
-) -> Frames:
-    """(frames after each stride, whether the run is over at each): in one call where it is short.
+    run: Callable[..., Told], x: Tokens, begin: int, strides: np.ndarray, most: int
+) -> Told:
+    """What `_fixed_block` tells of each stride: in one call where it is short.
 
     Else in many calls of the same compiled function, and so with the same numbers: the first stride
     of a call is part of a long one, the others are zero.
     """
     if strides.sum() <= most:
         return run(x, begin, strides)
-    frames, overs = [], []
+    parts = []
     for stride in strides:
         for done in range(0, max(int(stride), 1), most):
             part = np.zeros_like(strides)
             part[0] = min(most, stride - done)
-            reached, over = run(x, begin + done, part)
-            x = jnp.asarray(reached[0])
+            frame, over, *rest = (values[0] for values in run(x, begin + done, part))
+            x = jnp.asarray(frame)
+            if over:
+                break
         begin += int(stride)
-        frames.append(reached[0])
-        overs.append(over[0])
-        if over[0]:
+        parts.append((frame, over, *rest))
+        if over:
             break
-    return np.stack(frames), np.stack(overs)
+    return tuple(np.stack(values) for values in zip(*parts))
 
 
 @eqx.filter_jit
@@ -180,6 +221,8 @@ def adaptive(
     The last one is the event, if it comes.
     """
     yield times[:1], np.asarray(x)[None]
+    if until is not None and over_at_once(until, law, x, w):
+        return
     size = math.ceil((len(times) - 1) / BLOCKS)
     limits = jnp.asarray(tolerances, x.dtype)
     for first in range(1, len(times), size):

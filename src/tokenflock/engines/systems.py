@@ -39,6 +39,7 @@ class Systems:
         """
         n, d = self.start.shape
         blind = all(observable.isotropic for observable in job.observables)
+        blind = blind and (job.until is None or job.until.isotropic)
         return (
             self.rotate
             and d > n
@@ -54,13 +55,18 @@ class Systems:
         `rotated` into n dimensions, or in all d.
         """
         in_span = rotated and self.start.spans
+        x, keys = self.drawn(ids, in_span)
+        x = self.dynamics.space.project(jnp.asarray(x, self.dtype))
+        return rotate(x) if rotated and not in_span else x, keys
+
+    def drawn(self, ids: np.ndarray, in_span: bool = False) -> tuple[Array, Array]:
+        """(tokens, keys of the noise) as they come from the start, before any projection."""
         with precision("float32"):
             x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32), in_span)
         if isinstance(self.start, Given):  # given to all digits, so not rounded
             admitted = self.dynamics.space.admit(np.asarray(self.start.x))
             x = np.broadcast_to(admitted, (len(ids), *self.start.shape))
-        x = self.dynamics.space.project(jnp.asarray(x, self.dtype))
-        return rotate(x) if rotated and not in_span else x, keys
+        return x, keys
 
     def matrices_of(self, ids: np.ndarray) -> tuple[Array, Array | None]:
         """(B, V) of the systems, (systems, layers, d, d), or (systems, layers, heads, d, d)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
 from tokenflock.events.event import Event
@@ -16,6 +18,8 @@ class Consensus(Event):
     >>> Consensus(delta=1e-3)
     Consensus(delta=0.001)
     """
+
+    isotropic: ClassVar[bool] = True
 
     delta: float = 1e-3
     "how far from one a cosine may be"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.frozen import Frozen
-from tokenflock.shapes import Scalar, Time, Tokens, Weights
+from tokenflock.shapes import Array, Scalar, Time, Tokens, Weights
 
 
 class Event(Frozen):
@@ -20,7 +22,7 @@ class Event(Frozen):
     """
 
     exchangeable: ClassVar[bool] = True  # blind to the order of tokens, if the law is
-    isotropic: ClassVar[bool] = True  # blind to rotations of all tokens at once, if the law is
+    isotropic: ClassVar[bool] = False  # blind to rotations of all tokens at once, if the law is
 
     @abstractmethod
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
@@ -35,3 +37,14 @@ class Event(Frozen):
     def happened(cls, n: int, d: int) -> np.ndarray:
         """Unit vectors (n, d) for which the example has happened: consensus unless said."""
         return np.tile(np.eye(d)[0], (n, 1))
+
+    def margins(
+        self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights
+    ) -> Float[Array, " levels"]:
+        """The margins of all moments that an ensemble keeps, the one that stops a run last."""
+        return jnp.reshape(self.margin(dynamics, t, x, w), (1,))
+
+    @property
+    def levels(self) -> dict[str, Any]:
+        """The axis of `margins`: its name and coordinates; empty where there is one moment only."""
+        return {}

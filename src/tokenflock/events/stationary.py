@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 
 from tokenflock.dynamics.dynamics import Dynamics
@@ -18,6 +20,8 @@ class Stationary(Event):
     >>> Stationary(speed=1e-8)
     Stationary(speed=1e-08)
     """
+
+    isotropic: ClassVar[bool] = True
 
     speed: float = 1e-8
     "largest |dx_i/dt| that counts as rest"

@@ -28,6 +28,7 @@ _HOMES = {
     "phase_diagram": "phases",
     "phase_grid": "phases",
     "curves": "bands",
+    "survival": "survivals",
     "density_over_time": "density_maps",
     "radial": "radials",
     "cloud": "clouds",

@@ -19,6 +19,7 @@ from tokenflock.plots.saving import save_figure as save_figure
 from tokenflock.plots.spheres import sphere as sphere
 from tokenflock.plots.steerings import steering as steering
 from tokenflock.plots.styles import style as style
+from tokenflock.plots.survivals import survival as survival
 from tokenflock.plots.timelines import timeline as timeline
 from tokenflock.plots.trainings import training as training
 from tokenflock.plots.paths import trajectories as trajectories
@@ -45,6 +46,7 @@ __all__ = [
     "sphere",
     "steering",
     "style",
+    "survival",
     "timeline",
     "training",
     "trajectories",

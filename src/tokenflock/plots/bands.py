@@ -40,7 +40,7 @@ def curves(
     swept = sweep(result, observable)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.2).add_subplot()
-        mapped = ScalarMappable(_norm(swept.values), _shades(theme))
+        mapped = colours(swept, theme)
         # many curves are drawn fainter
         presence = float(np.clip((_FEW / len(swept.values)) ** 0.5, 0.4, 1))
         for row, value in enumerate(swept.values):
@@ -52,7 +52,7 @@ def curves(
                 f"{symbol(swept.parameter)} = {value:.4g}",
                 presence,
             )
-        if len(swept.values) <= _FEW:
+        if few(swept):
             ax.legend(
                 loc="upper left",
                 bbox_to_anchor=(1.01, 1.02),
@@ -67,6 +67,16 @@ def curves(
         if title:
             titled(ax, swept)
     return ax
+
+
+def few(swept: Sweep) -> bool:
+    """Whether curves are so few that each is named."""
+    return len(swept.values) <= _FEW
+
+
+def colours(swept: Sweep, theme: Theme) -> ScalarMappable:
+    """The colour of each value of the swept parameter."""
+    return ScalarMappable(_norm(swept.values), _shades(theme))
 
 
 def band(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float, Key
 
 from tokenflock.errors import require
@@ -13,12 +14,13 @@ from tokenflock.starts.start import Start, check_counts
 
 
 class Clusters(Start):
-    """n tokens in k groups, as equal in size as can be, about k uniform centres.
+    """n tokens in k groups, as equal in size as can be, about k centres: given ones, or uniform.
 
     Token i belongs to group i mod k and lies at centre + spread * Gaussian, normalised.
 
     >>> Clusters(n=30, d=3, k=3, spread=0.05).shape
     (30, 3)
+    >>> opposite = Clusters(n=8, d=3, k=2, spread=0.05, centres=[[0, 0, 1], [0, 0, -1]])
     """
 
     n: int = 32
@@ -29,11 +31,21 @@ class Clusters(Start):
     "number of groups"
     spread: float = 0.05
     "standard deviation of each coordinate about the centre"
+    centres: Array | None = None
+    "the centres, (k, d), of any length but zero; uniform unless given"
 
     def __check_init__(self) -> None:
         check_counts(self.n, self.d)
         require(1 <= self.k <= self.n, "k", f"between 1 and n = {self.n}", self.k)
         require(self.spread >= 0, "spread", "0 or more", self.spread)
+        if self.centres is None:
+            return
+        shape = np.shape(self.centres)
+        wanted = f"an array of shape (k, d) = ({self.k}, {self.d})"
+        instead = f"write k={shape[0]}, d={shape[1]}" if len(shape) == 2 else ""
+        require(shape == (self.k, self.d), "centres", wanted, f"shape {shape}", instead)
+        lengths = np.linalg.norm(np.asarray(self.centres), axis=1)
+        require(bool((lengths > 0).all()), "centres", "without zero rows", "a row of zeros")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -41,6 +53,9 @@ class Clusters(Start):
 
     def draw(self, key: Key[Array, ""]) -> Float[Array, "n d"]:
         where, around = jax.random.split(key)
-        centres = normalise(jax.random.normal(where, (self.k, self.d)))
+        if self.centres is None:
+            centres = normalise(jax.random.normal(where, (self.k, self.d)))
+        else:
+            centres = normalise(jnp.asarray(self.centres, jnp.float32))
         noise = self.spread * jax.random.normal(around, self.shape)
         return normalise(centres[jnp.arange(self.n) % self.k] + noise)

@@ -33,6 +33,17 @@ class Axis:
     values: np.ndarray
     path: tuple[Any, ...]
     outer: bool
+    places: tuple[int, ...] = ()  # of the values in a larger ensemble, where this is part of one
+    size: int = 0  # of the axis there
+
+    def place(self, k: int) -> int:
+        """Where the k-th value is in the whole ensemble: its systems are numbered by it."""
+        return self.places[k] if self.places else k
+
+    @property
+    def whole(self) -> int:
+        """How many values the axis has in the whole ensemble."""
+        return self.size or len(self.values)
 
     def value(self, k: int) -> Any:
         """The k-th value: a number, or an array."""
@@ -50,6 +61,7 @@ def axes(
     start: Start,
     solver: Solver,
     observe: Sequence[Observable],
+    part: Mapping[str, tuple[Sequence[int], int]] | None = None,
 ) -> list[Axis]:
     """The axes that `over` names: `beta`, `dynamics.base.beta`, `n`, `solver.h`, `observe.0.delta`,
     ...
@@ -67,10 +79,16 @@ def axes(
             raise UserError(
                 f"over[{name!r}] must be numbers, got {values!r}; run one ensemble for each"
             )
-        path = _dotted(name, parts) if "." in name else _bare(name, parts)
+        path = find(name, parts)
         shapes = path[0] in ("start", "solver") or isinstance(_leaf(parts, path), (int, enum.Enum))
-        swept.append(Axis(name, array, path, shapes))
+        places, size = (part or {}).get(name, ((), 0))
+        swept.append(Axis(name, array, path, shapes, tuple(int(k) for k in places), int(size)))
     return swept
+
+
+def find(name: str, parts: dict[str, Any], told: str = "over") -> tuple[Any, ...]:
+    """The path to a parameter by its bare name or its dotted path; `told` is who named it."""
+    return _dotted(name, parts, told) if "." in name else _bare(name, parts, told)
 
 
 def _leaf(tree: Any, path: tuple[Any, ...]) -> Any:
@@ -79,18 +97,18 @@ def _leaf(tree: Any, path: tuple[Any, ...]) -> Any:
     return tree
 
 
-def _dotted(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
+def _dotted(name: str, parts: dict[str, Any], told: str) -> tuple[Any, ...]:
     path = tuple(int(step) if step.isdigit() else step for step in name.split("."))
     try:
         _leaf(parts, path)
     except (KeyError, IndexError, AttributeError, TypeError):
         raise UserError(
-            f"over has no parameter {name!r}; begin with dynamics., start., solver. or observe.0."
+            f"{told} has no parameter {name!r}; begin with dynamics., start., solver. or observe.0."
         ) from None
     return path
 
 
-def _bare(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
+def _bare(name: str, parts: dict[str, Any], told: str) -> tuple[Any, ...]:
     """A bare name is looked for in the dynamics first, then in the start, the solver and the
     observables.
     """
@@ -100,10 +118,10 @@ def _bare(name: str, parts: dict[str, Any]) -> tuple[Any, ...]:
     )
     if not everywhere:
         known = sorted({path[-1] for role in ROLES for path in _search(parts[role], (role,), None)})
-        raise UserError(f"over has no parameter {name!r}; there are {', '.join(known)}")
+        raise UserError(f"{told} has no parameter {name!r}; there are {', '.join(known)}")
     if len(everywhere) > 1:
         choices = " or ".join(repr(".".join(map(str, path))) for path in everywhere)
-        raise UserError(f"over[{name!r}] could be more than one parameter; write {choices}")
+        raise UserError(f"{told}[{name!r}] could be more than one parameter; write {choices}")
     return everywhere[0]
 
 

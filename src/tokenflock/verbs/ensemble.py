@@ -15,22 +15,24 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.choose import Choice, choose
-from tokenflock.engines.job import Values
+from tokenflock.engines.job import PASSAGE, Values
 from tokenflock.engines.systems import Systems
-from tokenflock.errors import SimulationError, UserError, overflowed, require
+from tokenflock.errors import SimulationError, overflowed, require
+from tokenflock.events.event import Event
 from tokenflock.matrices._random import RandomMatrices
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.precision import precision
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
-from tokenflock.solvers.solver import FixedStep, Solver
+from tokenflock.solvers.solver import Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs import axes as sweeps
 from tokenflock.verbs.options import Options, Settled, settled
+from tokenflock.verbs.passages import DIMS, passage_variable, passages
 from tokenflock.verbs.plan import Plan, Sheet
-from tokenflock.verbs.schedule import When, check_kinds, require_whole
+from tokenflock.verbs.schedule import When, check_kinds, fixed_step, require_whole
 from tokenflock.verbs.store import Group, Store
 
 
@@ -45,6 +47,7 @@ def ensemble(
     frames: int = 201,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
+    until: Event | None = None,
     keep: bool = False,
     seed: int = 0,
     **options: Unpack[Options],
@@ -58,6 +61,10 @@ def ensemble(
         the result.
       repeats: independent systems in each cell.
       t, times, frames: when to observe.
+      until: an event whose time is wanted: the result has `first_passage` of every repeat (NaN
+        where it did not happen by t), `survival` and what follows from it (`passages` in
+        tokenflock.verbs.passages). Systems run on to t for their observables; with observe=[] they
+        stop.
       keep: keep every repeat instead of statistics.
       seed: one random key for each (seed, cell, repeat), whatever the engine, the device or the
         cut of the work.
@@ -70,18 +77,18 @@ def ensemble(
     >>> result.pair_density.dims
     ('beta', 'time')
     """
-    observe = check_kinds(dynamics, observe, seed, solver=solver)
+    observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = start if isinstance(start, Start) else Given(start)
     solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
     for observable in observe:
         # what an observable lacks must be there; each system binds its own later
         observable.bind(dynamics)
-    axes = sweeps.axes(over or {}, dynamics, start, solver, observe)
     chosen = settled(options)
+    axes = sweeps.axes(over or {}, dynamics, start, solver, observe, chosen.part)
     summary = Summary(tuple(chosen.quantiles), keep)
-    _check(dynamics, observe, repeats, summary.quantiles, chosen.matrices)
-    system = dynamics, start, _fixed(solver), observe
-    how = chosen.matrices, seed, chosen.dtype, chosen.rotate, chosen.settle
+    _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
+    system = dynamics, start, fixed_step(solver), observe
+    how = chosen.matrices, seed, chosen.dtype, chosen.rotate, chosen.settle, until, chosen.part
     plan = Plan(*system, tuple(axes), repeats, When(t, times, frames), *how)
     plan.check()
     with ExitStack() as stack:
@@ -179,24 +186,23 @@ def _run_sheet(
     where = [k for k, axis in enumerate(plan.axes) if not axis.outer]
     for first in range(0, len(todo), group):
         cells = todo[first : first + group]
-        numbers = np.array(
-            [np.ravel_multi_index(cell, plan.shape) if plan.shape else 0 for cell in cells]
-        )
         swept = [
             np.stack([axis.values[cell[k]] for cell in cells])
             .astype(plan.dtype)
             .repeat(plan.repeats, axis=0)
             for axis, k in zip(inner, where)
         ]
-        ids = np.stack(
-            [numbers.repeat(plan.repeats), np.tile(np.arange(plan.repeats), len(cells))], axis=-1
-        )
+        ids = plan.ids(cells)
         values = _values(chosen, ids, swept, saved, saved.open(cells, plan.repeats), tally, steps)
+        passed = values.pop(PASSAGE, None)
         statistics = {
             name + suffix: array
             for name, whole in values.items()
             for suffix, array in summary.of(whole, len(cells)).items()
         }
+        if passed is not None:
+            passed = np.asarray(passed).reshape(len(cells), plan.repeats, -1) * sheet.solver.h
+            statistics |= passages(passed, plan.steps(sheet.solver)[1])
         _check_finite(statistics, plan)
         for k, cell in enumerate(cells):
             saved.put(cell, {name: array[k] for name, array in statistics.items()})
@@ -209,28 +215,19 @@ def _run_sheet(
     }
 
 
-def _fixed(solver: Solver) -> FixedStep:
-    """The solver, if its step is fixed."""
-    if not isinstance(solver, FixedStep):
-        name = type(solver).__name__
-        raise UserError(
-            f"solver must be one of fixed step, for an ensemble, got {name}; write e.g. RK4(h=0.1)"
-        )
-    return solver
-
-
 def _check(
     dynamics: Dynamics,
     observe: Sequence[Observable],
+    until: Event | None,
     repeats: int,
     quantiles: Sequence[float],
     matrices: RandomMatrices | None,
 ) -> None:
     """Refuse what does not go together."""
     require(
-        len(observe) > 0,
+        len(observe) > 0 or until is not None,
         "observe",
-        "at least one observable",
+        "at least one observable, without an event",
         "none",
         "write e.g. observe=[PairDensity()]",
     )
@@ -321,14 +318,17 @@ def _dataset(
     labels = {observable.name: observable.label for observable in plan.observe}
     variables = {}
     for key in next(iter(saved.values())):
+        blocks = [np.asarray(saved[cell][key]) for cell in np.ndindex(*plan.shape)]
+        values = np.stack(blocks).reshape((*plan.shape, *blocks[0].shape))
+        if plan.until is not None and key in DIMS:
+            variables[key] = passage_variable(key, values, names, plan.until)
+            continue
         base = next(
             name
             for name in sorted(dims, key=len, reverse=True)
             if key in (name, name + "_error", name + "_quantile")
         )
         lead = ("repeat",) if summary.keep else ("quantile",) if key.endswith("_quantile") else ()
-        blocks = [np.asarray(saved[cell][key]) for cell in np.ndindex(*plan.shape)]
-        values = np.stack(blocks).reshape(*plan.shape, *blocks[0].shape)
         label = labels[base] + {"_error": ", standard error", "_quantile": ", quantiles"}.get(
             key[len(base) :], ""
         )
@@ -337,6 +337,9 @@ def _dataset(
     coords |= {"time": frame} | {
         dim: values for observable in plan.observe for dim, values in observable.coords().items()
     }
+    coords |= {} if plan.until is None else plan.until.levels
+    if summary.keep or plan.until is not None:
+        coords["repeat"] = plan.ids([(0,) * len(plan.shape)])[:, 1]
     if summary.quantiles and not summary.keep:
         coords["quantile"] = list(summary.quantiles)
     recipe["versions"] = recipes.versions("jax")

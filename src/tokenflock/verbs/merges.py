@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from tokenflock.errors import require
 from tokenflock.observables.cluster_labels import ClusterLabels
 from tokenflock.verbs.measure import measure
 
@@ -60,6 +61,8 @@ def _counts(
     result: xr.Dataset, delta: float, radius: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Number of clusters and weight of the largest, at each time."""
+    many = "for an ensemble write ensemble(..., until=Merged(since=4))"
+    require("x" in result, "result", "a trajectory", sorted(map(str, result.data_vars)), many)
     labels = measure(result, ClusterLabels(delta, radius))["cluster_labels"].values
     w = result["w"].values if "w" in result else np.full(labels.shape[1], 1 / labels.shape[1])
     counts = np.array([len(np.unique(row[row >= 0])) for row in labels])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from tokenflock.errors import require_known
@@ -25,6 +25,8 @@ class Options(TypedDict, total=False):
     store: a file in which finished systems are kept until the end, so that an interrupted run goes
       on from there; a `Store` stays until its owner removes it.
     progress: called with the steps of systems that are done, and that there are.
+    part: where this is part of a larger ensemble, the places of its cells and repeats there and how
+      many there are, e.g. {"beta": ([2], 9), "repeat": ([17], 256)}: the same systems as there.
     """
 
     matrices: RandomMatrices | None
@@ -36,6 +38,7 @@ class Options(TypedDict, total=False):
     memory: float | None
     store: str | os.PathLike[str] | Store | None
     progress: Callable[[int, int], None] | None
+    part: Mapping[str, tuple[Sequence[int], int]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Settled:
     memory: float | None = None
     store: str | os.PathLike[str] | Store | None = None
     progress: Callable[[int, int], None] | None = None
+    part: Mapping[str, tuple[Sequence[int], int]] = field(default_factory=dict)
 
 
 def settled(options: Options) -> Settled:

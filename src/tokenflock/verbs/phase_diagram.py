@@ -11,6 +11,7 @@ import xarray as xr
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Clock, Unnormalised
+from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
@@ -34,6 +35,7 @@ def phase_diagram(
     frames: int = 201,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
+    until: Event | None = None,
     keep: bool = False,
     seed: int = 0,
     **options: Unpack[Options],
@@ -63,6 +65,7 @@ def phase_diagram(
         frames=frames,
         solver=solver,
         observe=observe,
+        until=until,
         keep=keep,
         seed=seed,
         **options,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.job import Job
 from tokenflock.errors import require
+from tokenflock.events.event import Event
 from tokenflock.matrices._random import RandomMatrices, Value
 from tokenflock.observables.observable import Observable
 from tokenflock.precision import cast
@@ -49,6 +51,8 @@ class Plan:
     dtype: str
     rotate: bool
     settle: bool
+    until: Event | None = None
+    part: Mapping[str, tuple[Sequence[int], int]] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,6 +78,20 @@ class Plan:
             ]
             sheets.append(Sheet(**parts, cells=tuple(itertools.product(*ranges))))
         return sheets
+
+    def numbers(self, cells: Sequence[tuple[int, ...]]) -> np.ndarray:
+        """The numbers of cells, by which their systems are drawn: those of the whole ensemble."""
+        whole = tuple(axis.whole for axis in self.axes)
+        places = [tuple(axis.place(k) for axis, k in zip(self.axes, cell)) for cell in cells]
+        return np.array([np.ravel_multi_index(place, whole) if whole else 0 for place in places])
+
+    def ids(self, cells: Sequence[tuple[int, ...]]) -> np.ndarray:
+        """(cell, repeat) of every system of these cells, as they are numbered in the whole
+        ensemble.
+        """
+        repeats, _ = self.part.get("repeat", (range(self.repeats), 0))
+        numbers = self.numbers(cells).repeat(self.repeats)
+        return np.stack([numbers, np.tile(np.asarray(repeats, int), len(cells))], axis=-1)
 
     def laws(self, sheet: Sheet) -> list[Dynamics]:
         """The laws of a sheet, each value of each axis once.
@@ -143,6 +161,8 @@ class Plan:
             "dtype": self.dtype,
             "rotate": self.rotate,
             "settle": self.settle,
+            "until": self.until,
+            "part": {name: [list(map(int, at)), int(of)] for name, (at, of) in self.part.items()},
         }
 
     def job(self, sheet: Sheet) -> Job:
@@ -160,5 +180,11 @@ class Plan:
         )
         parts = cast((laws[0], sheet.solver, sheet.observe), self.dtype)
         return Job(
-            *parts, sheet.start.weights(), self.steps(sheet.solver)[0], paths, self.dtype, settle
+            *parts,
+            sheet.start.weights(),
+            self.steps(sheet.solver)[0],
+            paths,
+            self.dtype,
+            settle,
+            cast(self.until, self.dtype),
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.memory import require_memory
-from tokenflock.errors import require
+from tokenflock.errors import UserError, require
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable
 from tokenflock.solvers.adaptive import Adaptive
@@ -185,3 +185,13 @@ def check(
             "Adaptive",
             "use Euler or Layer",
         )
+
+
+def fixed_step(solver: Solver) -> FixedStep:
+    """The solver, if its step is fixed."""
+    if not isinstance(solver, FixedStep):
+        name = type(solver).__name__
+        raise UserError(
+            f"solver must be one of fixed step, for an ensemble, got {name}; write e.g. RK4(h=0.1)"
+        )
+    return solver

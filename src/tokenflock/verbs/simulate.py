@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,20 +17,28 @@ from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.neural_ode import NeuralODE
 from tokenflock.dynamics.streamed import Streamed
 from tokenflock.engines import single as engine
+from tokenflock.engines.coalescing import coalescing
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.place import placed
-from tokenflock.errors import SimulationError, require
+from tokenflock.errors import SimulationError, UserError, require
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable, reads_cosines
 from tokenflock.precision import cast, precision
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.euler import Euler
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
-from tokenflock.solvers.solver import Solver
+from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.measure import measure
-from tokenflock.verbs.schedule import check, check_kinds, schedule
+from tokenflock.verbs.schedule import (
+    When,
+    check,
+    check_kinds,
+    fixed_step,
+    require_number,
+    schedule,
+)
 
 
 def simulate(
@@ -43,6 +53,7 @@ def simulate(
     until: Event | None = None,
     seed: int = 0,
     dtype: str = "float64",
+    coalesce: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
     """Follow one system of tokens and return its trajectory.
@@ -57,40 +68,139 @@ def simulate(
       solver: `Adaptive()` unless given (`EulerMaruyama` for noisy laws, `Euler` for discontinuous
         ones).
       observe: observables to add to the result.
-      until: an event that ends the run before t.
+      until: an event that ends the run before t, located between frames and between steps (a
+        layer map: at a layer).
       seed: of the start and the noise.
       dtype: 'float64' or 'float32'.
+      coalesce: a distance, e.g. 1e-9, below which tokens that close in on each other become one
+        heavy token; with it, times may be exponentially long.
       progress: called with the share of the work that is done.
 
     Returns a Dataset with `x` (time, particle, coord), `w` (particle), the observables, and in
-    `attrs` the recipe.
+    `attrs` the recipe; with `coalesce` also `heavy` (time), how many heavy tokens are left.
 
     >>> import tokenflock as flock
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.starts import Uniform
     >>> flock.simulate(SelfAttention(beta=4.0), Uniform(n=32, d=2), t=30, seed=0).x.dims
     ('time', 'particle', 'coord')
+
+    Two clusters at beta = 20 live for 10^16:
+
+    >>> import numpy as np
+    >>> from tokenflock.events import Consensus
+    >>> pair = np.array([[1.0, 0.0], [np.cos(2.9), np.sin(2.9)]])
+    >>> law, options = SelfAttention(beta=20.0), {"until": Consensus(), "coalesce": 1e-9}
+    >>> print(f"{float(flock.simulate(law, pair, t=1e17, frames=2, **options).time[-1]):.6e}")
+    2.865453e+16
     """
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = start if isinstance(start, Start) else Given(start)
     solver = solver or default_solver(dynamics)
-    check(dynamics, start, solver, t, times, frames)
-    _fits(dynamics, start, frames if times is None else len(times), observe, dtype)
-    steps, keep = schedule(solver, t, times, frames)
-    blocks = []
-    with precision(dtype), placed(*start.shape):
-        law, x, w, key = prepare(dynamics, start, seed, dtype)
-        for block in _blocks(law, solver, x, w, key, steps, keep, until, dtype):
-            _check_finite(block, dynamics, dtype)
-            blocks.append(block)
-            if progress:
-                progress(float(block[0][-1] / keep[-1]))
-    recipe = {"verb": "simulate", "dynamics": dynamics, "start": start, "solver": solver}
-    recipe |= {"t": float(keep[-1]), "frames": frames, "until": until, "observe": list(observe)}
-    recipe |= {"times": None if times is None else [float(value) for value in times]}
-    recipe |= {"seed": seed, "dtype": dtype}
-    result = _dataset(blocks, np.asarray(w), solver, recipe, until, keep[-1])
-    return measure(result, observe) if observe else result
+    setting = Setting(
+        dynamics, start, When(t, times, frames), solver, until, observe, seed, dtype, coalesce
+    )
+    return setting.run(progress)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that defines the run of one system."""
+
+    dynamics: Dynamics
+    start: Start
+    when: When
+    solver: Solver
+    until: Event | None
+    observe: Sequence[Observable]
+    seed: int
+    dtype: str
+    coalesce: float | None = None
+    noise: Sequence[int] | None = None  # the key of the noise, where it is not that of the seed
+
+    def run(self, progress: Callable[[float], None] | None = None) -> xr.Dataset:
+        """Follow the system."""
+        check(self.dynamics, self.start, self.solver, *self.when)
+        _check_coalescing(self)
+        times, frames = self.when.times, self.when.frames
+        count = frames if times is None else len(times)
+        _fits(self.dynamics, self.start, count, self.observe, self.dtype)
+        steps, keep = schedule(self.solver, *self.when)
+        blocks, heavy = [], []
+        with precision(self.dtype), placed(*self.start.shape):
+            law, x, w, key = prepare(self.dynamics, self.start, self.seed, self.dtype)
+            if self.noise is not None:
+                key = jax.random.wrap_key_data(jnp.asarray(self.noise, jnp.uint32))
+            for block, left in self._blocks(law, x, w, key, steps, keep):
+                _check_finite(block, self.dynamics, self.dtype)
+                blocks.append(block)
+                heavy.append(left)
+                if progress:
+                    progress(float(block[0][-1] / keep[-1]))
+        result = _dataset(blocks, np.asarray(w), self, keep[-1])
+        if self.coalesce is not None:
+            result["heavy"] = ("time", np.array(heavy), {"long_name": "heavy tokens"})
+        return measure(result, self.observe) if self.observe else result
+
+    def _blocks(self, law, x, w, key, steps, keep) -> Iterator[tuple[engine.Frames, int]]:
+        """Blocks of frames, and how many tokens are left at the end of each."""
+        event, solver = cast(self.until, self.dtype), self.solver
+        if isinstance(solver, Adaptive):
+            tolerances = solver.tolerances(self.dtype)
+            if self.coalesce is not None:
+                yield from coalescing(law, solver, x, w, keep, tolerances, event, self.coalesce)
+                return
+            blocks = engine.adaptive(law, solver, x, w, keep, tolerances, event)
+        else:
+            fixed = cast(fixed_step(solver), self.dtype)
+            blocks = engine.fixed(law, fixed, x, w, steps, key, event)
+        for block in blocks:
+            yield block, len(w)
+
+    def recipe(self, end: float) -> dict[str, Any]:
+        """The same as data."""
+        return {
+            "verb": "simulate",
+            "dynamics": self.dynamics,
+            "start": self.start,
+            "solver": self.solver,
+            **self.when.recipe(),
+            "t": end,
+            "until": self.until,
+            "observe": list(self.observe),
+            "seed": self.seed,
+            "dtype": self.dtype,
+            "coalesce": self.coalesce,
+            "noise": None if self.noise is None else [int(word) for word in self.noise],
+        }
+
+
+def _check_coalescing(setting: Setting) -> None:
+    """Refuse heavy tokens where they would not mean what they should."""
+    radius, solver = setting.coalesce, setting.solver
+    if radius is None:
+        return
+    name = type(setting.dynamics).__name__
+    require_number("coalesce", radius, "write e.g. coalesce=1e-9")
+    require(
+        setting.dynamics.exchangeable,
+        "coalesce",
+        f"left out, since {name} tells tokens apart",
+        f"{radius:g}",
+    )
+    if not isinstance(solver, Adaptive):
+        kind = type(solver).__name__
+        raise UserError(f"coalesce needs the solver Adaptive(), whose steps may grow, got {kind}")
+    wanted = "'float64', for exponentially long times"
+    require(setting.dtype == "float64", "dtype", wanted, repr(setting.dtype))
+    least = 10 * solver.tolerances(setting.dtype)[1]
+    require(
+        bool(least <= radius < 1),
+        "coalesce",
+        f"a distance from {least:g}, ten times the solver's atol, to 1",
+        radius,
+        "write e.g. coalesce=1e-9",
+    )
 
 
 def flow(
@@ -178,13 +288,6 @@ def _fits(
         )
 
 
-def _blocks(law, solver, x, w, key, steps, keep, until, dtype) -> Iterator[engine.Frames]:
-    event = cast(until, dtype)
-    if steps is None:
-        return engine.adaptive(law, solver, x, w, keep, solver.tolerances(dtype), event)
-    return engine.fixed(law, cast(solver, dtype), x, w, steps, key, event)
-
-
 def _check_finite(block: engine.Frames, dynamics: Dynamics, dtype: str) -> None:
     times, frames = block
     bad = ~np.isfinite(frames).all(axis=(1, 2))
@@ -196,12 +299,13 @@ def _check_finite(block: engine.Frames, dynamics: Dynamics, dtype: str) -> None:
         )
 
 
-def _dataset(blocks, w, solver, recipe, until, end: float) -> xr.Dataset:
+def _dataset(blocks, w, setting: Setting, end: float) -> xr.Dataset:
     times = np.concatenate([block[0] for block in blocks])
     tokens = np.concatenate([block[1] for block in blocks])
+    solver, until, recipe = setting.solver, setting.until, setting.recipe(float(end))
     recipe["versions"] = recipes.versions("jax", "diffrax")
     attrs = {
-        "title": f"tokenflock: {recipe['dynamics']!r}",
+        "title": f"tokenflock: {setting.dynamics!r}",
         "convention": solver.convention,
         "recipe": recipes.dumps(recipe),
     }
@@ -210,7 +314,7 @@ def _dataset(blocks, w, solver, recipe, until, end: float) -> xr.Dataset:
             f"{until!r} at t = {times[-1]:.10g}" if times[-1] < end else f"{until!r} did not happen"
         )
     coords = {"time": ("time", times, {"long_name": "time"})}
-    if solver.convention == "layer map":
+    if isinstance(solver, FixedStep) and solver.convention == "layer map":
         coords["layer"] = (
             "time",
             np.round(times / solver.h).astype(int),

@@ -1,0 +1,127 @@
+"""`member`: one system of an ensemble, as a trajectory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from tokenflock import recipe as recipes
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines.choose import PACKET
+from tokenflock.engines.systems import Systems
+from tokenflock.errors import UserError, require
+from tokenflock.precision import precision
+from tokenflock.solvers.solver import Solver
+from tokenflock.starts.given import Given
+from tokenflock.verbs import axes as sweeps
+from tokenflock.verbs.schedule import When, schedule
+from tokenflock.verbs.simulate import Setting
+
+
+def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
+    """One system of an ensemble again, as a trajectory: from the same tokens, with the same random
+    matrices and the same noise, under the same solver.
+
+    Args: result: of `ensemble` or `phase_diagram`. repeat: which of the systems of a cell. where:
+      the cell, one value for each parameter that was swept, e.g. beta=4. An event of the ensemble
+      is that of the trajectory.
+
+    Returns what `simulate` returns; its recipe has the tokens and runs again. Tokens are given in
+    all d coordinates, where an engine may have turned them into n.
+
+    >>> import tokenflock as flock
+    >>> from tokenflock.dynamics import SelfAttention
+    >>> from tokenflock.starts import Uniform
+    >>> over = {"beta": [1.0, 4.0]}
+    >>> many = flock.ensemble(SelfAttention(), Uniform(n=8, d=2), over=over, repeats=16, t=5)
+    >>> flock.member(many, beta=4, repeat=7).attrs["title"]
+    'tokenflock: SelfAttention(beta=4.0, repulsive=False)'
+    """
+    recipe = {"until": None, "part": {}} | recipes.loads(result.attrs.get("recipe", "{}"))
+    verb = recipe.get("verb", "a Dataset without a recipe")
+    require(verb == "ensemble", "result", "an ensemble", f"{verb!r:.80}")
+    parts, number, dtype = *_cell(result, recipe, where), recipe["dtype"]
+    when = When(recipe["t"], recipe["times"], recipe["frames"])
+    end = float(schedule(parts["solver"], *when)[1][-1])
+    system = np.array([number, _repeat(recipe, repeat)])
+    law, start = parts["dynamics"], parts["start"]
+    systems = Systems(law, start, recipe["matrices"], recipe["seed"], dtype, end, False)
+    with precision(dtype):
+        # as many as an engine draws at once: the same numbers to the last bit
+        ids = np.tile(system, (PACKET, 1))
+        tokens, keys = systems.drawn(ids)
+        noise = np.asarray(jax.random.key_data(keys))[0]
+        law = _with_matrices(law, systems, system[None])
+    given = start
+    if not isinstance(start, Given):
+        even = bool((start.weights() == start.weights()[0]).all())
+        given = Given(np.asarray(tokens)[0], None if even else start.weights())
+    setting = Setting(
+        law,
+        given,
+        when,
+        parts["solver"],
+        recipe["until"],
+        parts["observe"],
+        recipe["seed"],
+        dtype,
+        None,
+        [int(word) for word in noise],
+    )
+    return setting.run()
+
+
+def _cell(
+    result: xr.Dataset, recipe: dict[str, Any], where: dict[str, Any]
+) -> tuple[dict[str, Any], int]:
+    """(the law, start, solver and observables of a cell, its number in the whole ensemble)."""
+    parts: dict[str, Any] = {role: recipe[role] for role in sweeps.ROLES}
+    parts["observe"] = tuple(parts["observe"])
+    law, start, solver, observe = parts.values()
+    axes = sweeps.axes(recipe["over"] or {}, law, start, solver, observe, recipe["part"])
+    unknown = [name for name in where if name not in {axis.name for axis in axes}]
+    if unknown:
+        names = ", ".join(axis.name for axis in axes) or "none"
+        raise UserError(f"member: the ensemble does not sweep {unknown[0]!r}; it sweeps {names}")
+    chosen = [(axis, _place(result, axis, where)) for axis in axes]
+    for axis, k in chosen:
+        parts = sweeps.put(parts, axis.path, axis.value(k))
+    whole = tuple(axis.whole for axis in axes)
+    places = tuple(axis.place(k) for axis, k in chosen)
+    require(isinstance(parts["solver"], Solver), "the recipe", "complete", "one without a solver")
+    return parts, int(np.ravel_multi_index(places, whole)) if whole else 0
+
+
+def _place(result: xr.Dataset, axis: sweeps.Axis, where: dict[str, Any]) -> int:
+    """Which value of an axis is meant: the given one, the selected one, or the only one."""
+    labels = axis.coordinate
+    value = where.get(axis.name)
+    if value is None and axis.name in result.coords and result[axis.name].ndim == 0:
+        value = result[axis.name].item()
+    if value is None and len(labels) == 1:
+        return 0
+    shown = ", ".join(f"{label:g}" for label in labels[:9]) + (", ..." if len(labels) > 9 else "")
+    if value is None:
+        raise UserError(f"{axis.name} must be one of {shown}, got none; write {axis.name}=...")
+    near = np.flatnonzero(np.isclose(labels, float(value), rtol=1e-9, atol=1e-12))
+    require(len(near) > 0, axis.name, f"one of {shown}", value)
+    return int(near[0])
+
+
+def _repeat(recipe: dict[str, Any], repeat: int) -> int:
+    """The number of a repeat, checked."""
+    known = recipe["part"].get("repeat", (range(recipe["repeats"]), 0))[0]
+    fine = isinstance(repeat, (int, np.integer)) and repeat in known
+    require(fine, "repeat", f"a whole number from {min(known)} to {max(known)}", repeat)
+    return int(repeat)
+
+
+def _with_matrices(law: Dynamics, systems: Systems, ids: np.ndarray) -> Dynamics:
+    """The law with the random matrices of a system, where there are any."""
+    if systems.matrices is None:
+        return law
+    B, V = systems.matrices_of(ids)
+    return systems.matrices.fill(law, B[0], None if V is None else V[0])
