@@ -77,7 +77,9 @@ NEAREST = {  # files whose own tests lie elsewhere, or are one of many
     "meanfield/optimal meanfield/quasi_newton meanfield/certificate": [MEAN + "optimal.py"],
     "meanfield/mirror_descent meanfield/functionals": [MEAN + "optimal.py"],
     "meanfield/evolution meanfield/continuity meanfield/grids": [MEAN + "evolution.py"],
-    "gpt/watching gpt/flowing": ["tests/gpt/test_watching.py"],
+    "gpt/watching gpt/flowing probing/own_gpt": ["tests/gpt/test_watching.py"],
+    "probing/huggingface probing/loading": ["tests/probing/test_models.py"],
+    "probing/laws probing/blocks": ["tests/probing/test_blocks.py"],
     "gpt/gpt gpt/fast gpt/positions gpt/head": ["tests/gpt/test_ladder.py"],
     "gpt/text gpt/sampling gpt/settings": ["tests/gpt/test_training.py"],
 }

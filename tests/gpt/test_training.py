@@ -187,3 +187,12 @@ def test_passages_are_written_whole(tmp_path, monkeypatch):
         save_passages(tmp_path, letters, np.array([[3, 3, 3]]))
     assert [path.name for path in tmp_path.iterdir()] == ["prompts.json"]
     assert (tmp_path / "prompts.json").read_text() == before
+
+
+def test_training_needs_room_for_every_attention_matrix():
+    """One number of four bytes for each head and each pair of tokens of a batch."""
+    from tokenflock.gpt.settings import least_memory
+
+    schedule = gpt.Schedule(batch=3)
+    few, many = (least_memory(gpt.Shape(heads=heads, context=32), schedule) for heads in (2, 8))
+    assert many - few == 4 * 3 * 6 * 32**2

@@ -177,3 +177,28 @@ def test_texts_are_longer_than_the_minimum():
     assert choose(loaded, prompts, minimum=11, length=5) == [prompts[3]]
     with pytest.raises(UserError, match="no text has more than 12 tokens: the longest has 12"):
         choose(loaded, prompts, minimum=12)
+
+
+def test_the_temperature_is_that_of_the_norm_which_attention_reads():
+    """Of a pre-LN model the first norm, of a post-LN model the last of the layer before."""
+    from tokenflock.probing import effective_beta
+
+    def beta(kind, name, factor):
+        model = small(kind)
+        with torch.no_grad():
+            norm = dict(model.named_modules())[name]
+            norm.weight.fill_(factor)
+            norm.bias.zero_()
+        return effective_beta(extract(load(model))[0])
+
+    for kind, read, other in (
+        ("gpt2", "h.0.ln_1", "h.0.ln_2"),
+        ("bert", "encoder.layer.0.output.LayerNorm", "encoder.layer.0.attention.output.LayerNorm"),
+    ):
+        np.testing.assert_allclose(beta(kind, read, 2.0), 4 * beta(kind, read, 1.0), rtol=1e-5)
+        np.testing.assert_allclose(beta(kind, other, 2.0), beta(kind, other, 1.0), rtol=1e-6)
+
+
+def test_a_model_that_reserves_places_has_less_room():
+    model = small("roberta")
+    assert load(model).facts.room == model.config.max_position_embeddings - 2
