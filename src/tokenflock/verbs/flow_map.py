@@ -94,12 +94,12 @@ def _advanced(
 ) -> jax.Array:
     """x(t), in the precision of x."""
     dtype = str(x.dtype)
-    law, x = cast(dynamics, dtype), dynamics.space.project(x)
+    law, tokens = cast(dynamics, dtype), dynamics.space.project(x)
     key = jax.random.key(0) if key is None else key
     scheme, steps = solver, 0
     if isinstance(solver, FixedStep):
         scheme, steps = cast(solver, dtype), step_count(solver, float(t))
-    return jnp.asarray(differentiable.advanced(law, scheme, x, w, t, steps, key, how))
+    return jnp.asarray(differentiable.advanced(law, scheme, tokens, w, t, steps, key, how))
 
 
 def _fits(
