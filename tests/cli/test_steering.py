@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tokenflock as flock
 from tokenflock.theory import polygon_eigenvalue
@@ -59,3 +60,10 @@ def test_lyapunov_tells_exponents(call, tmp_path):
     exponents = flock.load(tmp_path / "lyapunov.nc").exponent
     assert np.allclose(exponents, [0, -np.log(1.1) / 0.1], atol=1e-3)
     assert out.count("exponent") == 2
+
+
+@pytest.mark.parametrize("command", ["steer", "branch", "phase"])
+def test_what_holds_no_picture_is_refused_before_anything_runs(call, tmp_path, command):
+    code, _, err = call(f"{command} --plot picture.txt")
+    assert code == 2 and "--plot writes .png, .pdf or .svg" in err and "picture.png" in err
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ from cyclopts import Parameter
 
 from tokenflock.cli import members
 from tokenflock.cli.console import keep_compiled, progress, saved, say
+from tokenflock.cli.options import drawable
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, replaceable
@@ -17,7 +19,25 @@ from tokenflock.files import NETCDF, replaceable
 ROLES = {"dynamics": ("dynamics", "unnormalised")}
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class BranchOptions:
+    """With which ripple a branch begins, on which grid it lies, and how it is followed."""
+
+    degree: Annotated[int, Parameter(help="degree of the ripple with which it begins")] = 1
+    d: Annotated[int, Parameter(help="dimension: 2 for the circle, 3 for the sphere, ...")] = 2
+    points: Annotated[int | None, Parameter(help="nodes of the grid [default: 256 or 96]")] = None
+    step: Annotated[float, Parameter(help="length of a step along the branch")] = 0.05
+    most: Annotated[int, Parameter(help="points of the branch at most")] = 400
+
+    def asked(self) -> dict[str, Any]:
+        """The same for `meanfield.branch`."""
+        given = asdict(self)
+        return {"start": given.pop("degree"), **given}
+
+
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command with the options of the members that the tokens name."""
     return members.command(_run, ROLES, tokens)
 
 
@@ -33,11 +53,7 @@ def _run(
     within: Annotated[
         str | None, Parameter(help="range of the parameter, e.g. 0.3,0.6 [default: about kappa_c]")
     ] = None,
-    degree: Annotated[int, Parameter(help="degree of the ripple with which it begins")] = 1,
-    d: Annotated[int, Parameter(help="dimension: 2 for the circle, 3 for the sphere, ...")] = 2,
-    points: Annotated[int | None, Parameter(help="nodes of the grid [default: 256 or 96]")] = None,
-    step: Annotated[float, Parameter(help="length of a step along the branch")] = 0.05,
-    most: Annotated[int, Parameter(help="points of the branch at most")] = 400,
+    how: BranchOptions = BranchOptions(),
     out: Annotated[Path, Parameter(help="the file to write")] = Path("branch.nc"),
     plot: Annotated[Path | None, Parameter(help="a .png, .pdf or .svg file to draw it to")] = None,
 ) -> None:
@@ -50,9 +66,7 @@ def _run(
     Example: `tokenflock branch --dynamics self-attention --beta 4 --d 3 --within 3,20 --plot
     sphere.png`
     """
-    replaced = replaceable(out, NETCDF), plot is not None and replaceable(plot)
-    if plot is not None and plot.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise UserError(f"--plot writes .png, .pdf or .svg, got {plot.name!r}")
+    replaced = replaceable(out, NETCDF), drawable(plot)
     keep_compiled()
     law = members.build(chosen["dynamics"], values)
     from tokenflock.dynamics import Noisy
@@ -60,21 +74,9 @@ def _run(
     from tokenflock.verbs.save_load import save
 
     noisy = law if law.noisy else Noisy(law, kappa=kappa)
-    ends = _about(law, parameter, d) if within is None else numbers(within, "--within")
-    if len(ends) != 2:
-        raise UserError(f"--within takes two numbers, got {within!r}; write e.g. --within 0.3,0.6")
+    ends = _about(law, parameter, how.d) if within is None else _range(within)
     with progress("following") as report:
-        states = branch(
-            noisy,
-            parameter,
-            within=(float(ends[0]), float(ends[1])),
-            start=degree,
-            d=d,
-            points=points,
-            step=step,
-            most=most,
-            progress=report,
-        )
+        states = branch(noisy, parameter, within=ends, progress=report, **how.asked())
     save(states, out)
     _tell(states, parameter)
     saved(out, replaced[0])
@@ -83,6 +85,14 @@ def _run(
 
         plots.save_figure(plots.bifurcation(states), plot)
         saved(plot, replaced[1])
+
+
+def _range(within: str) -> tuple[float, float]:
+    """The two numbers of --within."""
+    ends = numbers(within, "--within")
+    if len(ends) != 2:
+        raise UserError(f"--within takes two numbers, got {within!r}; write e.g. --within 0.3,0.6")
+    return float(ends[0]), float(ends[1])
 
 
 def _about(law: Any, parameter: str, d: int) -> tuple[float, float]:

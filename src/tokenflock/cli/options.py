@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -10,9 +11,28 @@ from cyclopts import Parameter
 
 from tokenflock.cli.values import numbers
 from tokenflock.errors import UserError
+from tokenflock.files import replaceable
 from tokenflock.plots._shot import ViewName
 
 _LAST = 30.0  # the final time unless one is given
+_PICTURES = (".png", ".pdf", ".svg")
+
+
+def drawable(plot: Path | None) -> bool:
+    """Whether --plot replaces a picture; a file that can hold none is refused.
+
+    >>> drawable(None)
+    False
+    """
+    if plot is None:
+        return False
+    replaced = replaceable(plot)
+    if plot.suffix.lower() not in _PICTURES:
+        raise UserError(
+            f"--plot writes .png, .pdf or .svg, got {plot.name!r}; write e.g. --plot"
+            f" {plot.with_suffix('.png')}"
+        )
+    return replaced
 
 
 @Parameter(name="*")

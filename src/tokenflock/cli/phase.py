@@ -11,10 +11,9 @@ from cyclopts import Parameter
 
 from tokenflock.cli import members, stopping
 from tokenflock.cli.console import keep_compiled, rate, saved, say
-from tokenflock.cli.options import EnsembleOptions, WhenOptions
+from tokenflock.cli.options import EnsembleOptions, WhenOptions, drawable
 from tokenflock.cli.simulate import observables
 from tokenflock.cli.values import numbers
-from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, replaceable
 
 ROLES = {
@@ -71,8 +70,7 @@ def _run(
     Example: `tokenflock phase --n 8 --d 3 --beta 1,2,4 --solver rk4 --t 400 --until consensus --out
     times.nc`
     """
-    replaced = replaceable(out, NETCDF), plot is not None and replaceable(plot)
-    _drawable(plot)
+    replaced = replaceable(out, NETCDF), drawable(plot)
     asked = {"beta": numbers(beta, "--beta"), **when.asked(), **many.asked()}
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
@@ -86,14 +84,6 @@ def _run(
 
         plots.save_figure(plots.phase_diagram(result), plot)
         saved(plot, replaced[1])
-
-
-def _drawable(plot: Path | None) -> None:
-    if plot is not None and plot.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise UserError(
-            f"--plot writes .png, .pdf or .svg, got {plot.name!r}; write e.g. --plot"
-            f" {plot.with_suffix('.png')}"
-        )
 
 
 def _kept(dynamics: Any, start: Any, out: Path, asked: dict[str, Any]) -> Any:

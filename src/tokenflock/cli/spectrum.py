@@ -22,6 +22,7 @@ ROLES = {
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command with the options of the members that the tokens name."""
     return members.command(_run, ROLES, tokens)
 
 

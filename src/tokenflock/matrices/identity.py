@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Float, Key
 
@@ -15,6 +17,9 @@ class Identity(MatrixLaw):
     >>> Identity()
     Identity()
     """
+
+    random: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = True
 
     def draw(self, key: Key[Array, ""], d: int) -> Float[Array, "d d"]:
         return jnp.eye(d)

@@ -12,10 +12,13 @@ from tokenflock.shapes import Array
 
 
 class MatrixLaw(Frozen):
-    """A law from which a (d, d) matrix of mean zero is drawn; entries off the diagonal have
-    variance 1.
+    """A law from which a (d, d) matrix is drawn.
+
+    A random one has mean zero, and entries of variance 1 off the diagonal; one that is not random
+    draws the same matrix for every key.
     """
 
+    random: ClassVar[bool] = True  # another key draws another matrix
     symmetric: ClassVar[bool] = False  # B = B^T
     diagonal: ClassVar[float] = 1.0  # variance of the entries on the diagonal
 

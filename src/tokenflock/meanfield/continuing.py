@@ -41,13 +41,17 @@ def branch(
     By pseudo-arclength continuation, so that the branch may turn back: folds are passed, and
     located. Points are stable or not by the eigenvalues of small changes, as in `stationary`.
 
-    Args: dynamics: a law with noise, e.g. `Noisy(Unnormalised(beta=4.0))`. parameter: the number
-      that changes: kappa, beta, ... within: the parameters between which it is followed. start: a
-      degree k: the branch that leaves the uniform measure where a ripple of degree k begins to grow
-      (of isotropic laws); or a density or measure near a stationary one, at the parameter that the
-      law has. d, points: as in `evolve`. step: length of a step, in modes of the density and in the
-      parameter relative to its size. most: points at most. progress: called with the share of the
-      range that is done.
+    Args:
+      dynamics: a law with noise, e.g. `Noisy(Unnormalised(beta=4.0))`.
+      parameter: the number that changes: kappa, beta, ...
+      within: the parameters between which it is followed.
+      start: a degree k: the branch that leaves the uniform measure where a ripple of degree k
+        begins to grow (of isotropic laws); or a density or measure near a stationary one, at the
+        parameter that the law has.
+      d, points: as in `evolve`.
+      step: length of a step, in modes of the density and in the parameter relative to its size.
+      most: points at most.
+      progress: called with the share of the range that is done.
 
     Returns a Dataset along `point` with the parameter under its name, `order_parameter`, `density`,
     `rate` (the largest eigenvalues), `stable` (1 or 0), for gradient flows `gain`, by which the
@@ -60,9 +64,9 @@ def branch(
 
     >>> from tokenflock.dynamics import Noisy, Unnormalised
     >>> law = Noisy(Unnormalised(beta=4.0))
-    >>> found = branch(law, within=(0.3, 0.45), points=64, step=0.2)
-    >>> kappa_c = float(found.leaves)  # beta / I_1(beta)
-    >>> print(f"{kappa_c:.6f} {float(found.fold[0]) / kappa_c:.4f}")
+    >>> states = branch(law, within=(0.3, 0.45), points=64, step=0.2)
+    >>> kappa_c = float(states.leaves)  # beta / I_1(beta)
+    >>> print(f"{kappa_c:.6f} {float(states.fold[0]) / kappa_c:.4f}")
     0.409859 0.9444
     """
     low, high = (float(value) for value in within)
@@ -71,30 +75,35 @@ def branch(
     with precision("float64"):
         problem = equilibrium(dynamics, parameter, d, points, high)
         ways, leaves = _ways(problem, start, (low, high))
-        scale = ways[0].z[-1] if ways[0].z[-1] else 1.0
-        curve = Curve(problem, abs(scale))
-        ways = [Point(_scaled(way.z, curve.scale), way.tangent) for way in ways]
-        sides = []
-        for done, way in enumerate(ways):
-            report = _reporter(progress, done, len(ways), (low, high))
-            sides.append(_follow(curve, way, (low, high), step, most // len(ways), report))
-        marks = _told(curve, [_marks(curve, side) for side, _ in sides])
-        table = _table(curve, _joined([side for side, _ in sides]))
-        uniform = _uniform(problem, (low, high)) if dynamics.isotropic else {}
-    recipe = {
-        "verb": "branch",
-        "dynamics": dynamics,
-        "parameter": parameter,
-        "within": [low, high],
-        "start": None if isinstance(start, xr.Dataset) else start,
-        "d": d,
-        "points": problem.space.points,
-        "step": step,
-        "most": most,
-        "versions": recipes.versions("jax", "numpy"),
-    }
-    why = "; ".join(dict.fromkeys(reason for _, reason in sides if reason))
-    return _dataset(problem, parameter, table, marks, leaves, uniform, recipe, why)
+        curve, sides, why = _sides(problem, ways, (low, high), step, most, progress)
+        table = _table(curve, sides)
+        marks = _told(curve, sides) | _uniform(problem, (low, high))
+    recipe = {"verb": "branch", "dynamics": dynamics, "parameter": parameter, "within": [low, high]}
+    recipe |= {"start": None if isinstance(start, xr.Dataset) else start, "d": d}
+    recipe |= {"points": problem.space.points, "step": step, "most": most}
+    recipe["versions"] = recipes.versions("jax", "numpy")
+    return _dataset(problem, table, marks, leaves, recipe, why)
+
+
+def _sides(
+    problem: Equilibrium,
+    ways: list[Point],
+    within: tuple[float, float],
+    step: float,
+    most: int,
+    progress: Callable[[float], None] | None,
+) -> tuple[Curve, list[list[Point]], str]:
+    """(the curve, its points along each way, why it ended before the range did)."""
+    first = float(ways[0].z[-1])
+    curve = Curve(problem, abs(first) if first else 1.0)
+    sides, reasons = [], []
+    for done, way in enumerate(ways):
+        scaled = Point(_scaled(way.z, curve.scale), way.tangent)
+        report = _reporter(progress, done, len(ways))
+        side, reason = _follow(curve, scaled, within, step, most // len(ways), report)
+        sides.append(side)
+        reasons.append(reason)
+    return curve, sides, "; ".join(dict.fromkeys(filter(None, reasons)))
 
 
 def _scaled(z: Numbers, scale: float) -> Numbers:
@@ -150,9 +159,9 @@ def _critical(problem: Equilibrium, degree: int, within: tuple[float, float]) ->
 
 
 def _reporter(
-    progress: Callable[[float], None] | None, done: int, ways: int, within: tuple[float, float]
+    progress: Callable[[float], None] | None, done: int, ways: int
 ) -> Callable[[float], None]:
-    """Tells how much of the range of one way is covered."""
+    """Tells how much of one way is done."""
 
     def report(share: float) -> None:
         if progress:
@@ -217,8 +226,9 @@ def _marks(curve: Curve, side: list[Point]) -> dict[str, list[Point]]:
     return {"fold": folds, "transition": transitions}
 
 
-def _told(curve: Curve, marks: list[dict[str, list[Point]]]) -> dict[str, Any]:
+def _told(curve: Curve, sides: list[list[Point]]) -> dict[str, Any]:
     """Parameters and order parameters of folds and transitions."""
+    marks = [_marks(curve, side) for side in sides]
     variables: dict[str, Any] = {}
     for name in ("fold", "transition"):
         points = [point for side in marks for point in side[name]]
@@ -260,9 +270,9 @@ def _joined(sides: list[list[Point]]) -> list[Point]:
     return sides[0] if len(sides) == 1 else sides[1][:0:-1] + sides[0]
 
 
-def _table(curve: Curve, points: list[Point]) -> dict[str, Any]:
+def _table(curve: Curve, sides: list[list[Point]]) -> dict[str, Any]:
     """What is told of every point."""
-    problem = curve.problem
+    problem, points = curve.problem, _joined(sides)
     a = [point.z[:-1] for point in points]
     p = [float(point.z[-1] * curve.scale) for point in points]
     gains = [_gain(curve, point) for point in points]
@@ -284,7 +294,9 @@ def _stable(rates: Numbers) -> np.ndarray:
 
 
 def _uniform(problem: Equilibrium, within: tuple[float, float]) -> dict[str, Any]:
-    """The largest rate of the uniform measure over the range."""
+    """The largest rate of the uniform measure over the range, where it is at rest."""
+    if not problem.dynamics.isotropic:
+        return {}
     levels = np.linspace(*within, LEVELS)
     flat = np.zeros(len(problem.even))
     rates = [problem.rates(flat, p)[0] for p in levels]
@@ -296,15 +308,13 @@ def _uniform(problem: Equilibrium, within: tuple[float, float]) -> dict[str, Any
 
 def _dataset(
     problem: Equilibrium,
-    parameter: str,
     table: dict[str, Any],
     marks: dict[str, Any],
     leaves: float | None,
-    uniform: dict[str, Any],
     recipe: dict[str, Any],
     why: str,
 ) -> xr.Dataset:
-    space = problem.space
+    space, parameter = problem.space, recipe["parameter"]
     variables: dict[str, Any] = {
         "order_parameter": (("point",), table["order"], {"long_name": "order parameter"}),
         "density": (("point", space.name), table["density"], {"long_name": "density"}),
@@ -312,7 +322,6 @@ def _dataset(
         "rate": (("point", "mode"), table["rate"], {"long_name": "growth rate of small changes"}),
         "stable": (("point",), _stable(table["rate"][:, 0]), {"long_name": "whether it is stable"}),
         **marks,
-        **uniform,
     }
     if table["gain"] is not None:
         variables["gain"] = (("point",), table["gain"], {"long_name": "gain in free energy"})

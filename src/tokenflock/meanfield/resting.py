@@ -36,9 +36,11 @@ def stationary(
     change grows: on the circle any change (but the rotation of the measure, if the law is
     isotropic), on S^(d-1) those that keep the symmetry.
 
-    Args: dynamics: a law with noise, e.g. `Noisy(Unnormalised(beta=4.0), kappa=0.5)`. start: the
-      guess: a density, or a measure of `evolve` or `stationary`. d: dimension of the space around
-      the sphere. points: nodes of the grid, as in `evolve`.
+    Args:
+      dynamics: a law with noise, e.g. `Noisy(Unnormalised(beta=4.0), kappa=0.5)`.
+      start: the guess: a density, or a measure of `evolve` or `stationary`.
+      d: dimension of the space around the sphere.
+      points: nodes of the grid, as in `evolve`.
 
     Returns a Dataset with `density` (theta or latitude), `weight`, `order_parameter`, `rate` (the
     largest eigenvalues of small changes), `stable` (1 or 0), and `free_energy` for gradient flows.
@@ -55,8 +57,7 @@ def stationary(
     with precision("float64"):
         problem = equilibrium(dynamics, None, d, points)
         a = newton(problem, problem.guess(start), 0.0)
-        rates = problem.rates(a, 0.0)[:RATES]
-        extra = free_energy(problem, a, 0.0)
+        variables = _variables(problem, a)
     recipe = {
         "verb": "stationary",
         "dynamics": dynamics,
@@ -66,6 +67,19 @@ def stationary(
         "versions": recipes.versions("jax", "numpy"),
     }
     space = problem.space
+    coords = {space.name: (space.name, space.coordinate, {"units": "rad"})}
+    attrs = {"title": f"tokenflock: {dynamics!r}", "recipe": recipes.dumps(recipe)}
+    smear = float(blur(problem.full(a), space.degree))
+    if smear > 1e-6:
+        attrs["warning"] = f"the density is hardly resolved (blur {smear:.1g}); raise points"
+    return xr.Dataset(variables, coords, attrs)
+
+
+def _variables(problem: Equilibrium, a: Numbers) -> dict[str, Any]:
+    """What is told of a state at rest."""
+    space = problem.space
+    rates = problem.rates(a, 0.0)[:RATES]
+    energy = free_energy(problem, a, 0.0)
     variables: dict[str, Any] = {
         "density": ((space.name,), relative(problem, a) / space.surface, {"long_name": "density"}),
         "weight": ((space.name,), space.weights * space.surface),
@@ -73,14 +87,9 @@ def stationary(
         "rate": (("mode",), rates, {"long_name": "growth rate of small changes"}),
         "stable": ((), np.int8(rates[0] < STILL), {"long_name": "whether it is stable"}),
     }
-    if extra is not None:
-        variables["free_energy"] = ((), extra, {"long_name": "free energy"})
-    coords = {space.name: (space.name, space.coordinate, {"units": "rad"})}
-    attrs = {"title": f"tokenflock: {dynamics!r}", "recipe": recipes.dumps(recipe)}
-    smear = float(blur(problem.full(a), space.degree))
-    if smear > 1e-6:
-        attrs["warning"] = f"the density is hardly resolved (blur {smear:.1g}); raise points"
-    return xr.Dataset(variables, coords, attrs)
+    if energy is not None:
+        variables["free_energy"] = ((), energy, {"long_name": "free energy"})
+    return variables
 
 
 def relative(problem: Equilibrium, a: Numbers) -> Numbers:

@@ -29,8 +29,11 @@ def bifurcation(
     Stable states are solid, unstable ones dashed. Folds are circles; where the uniform measure is
     left is a square; where order and disorder have the same free energy is a dotted line.
 
-    Args: result: a branch, or several along the same parameter. ax: where to draw; a new figure
-      unless given. title: say what ran. legend: say what the lines and marks are.
+    Args:
+      result: a branch, or several along the same parameter.
+      ax: where to draw; a new figure unless given.
+      title: say what ran.
+      legend: say what the lines and marks are.
     """
     branches = [result] if isinstance(result, xr.Dataset) else list(result)
     for branch in branches:

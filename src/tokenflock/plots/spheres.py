@@ -195,6 +195,7 @@ def lambert() -> np.ndarray:
 
 
 def shaded(theme: Theme) -> np.ndarray:
+    """The ball in the colours of the theme, as the light falls on it (pixels, pixels, 3)."""
     low, high = np.array(to_rgb(theme.ball[0])), np.array(to_rgb(theme.ball[1]))
     return low + (high - low) * lambert()[..., None]
 

@@ -25,7 +25,8 @@ def steering(result: xr.Dataset) -> Figure:
     On the circle time runs outwards, from the inner circle to the outer one. For d > 3 the first
     three principal axes are shown.
 
-    Args: result: of `steer` or `steering.compare`.
+    Args:
+      result: of `steer` or `steering.compare`.
     """
     held = {"x", "target", "loss"} <= set(map(str, result.data_vars))
     held = held and result.x.dims == ("cloud", "time", "particle", "coord")

@@ -23,8 +23,10 @@ def compare(
 ) -> xr.Dataset:
     """Steer with every number of pieces and of heads.
 
-    Args: inputs, targets, options: as for `steer`. pieces, heads: the numbers to try. progress:
-      called with the share of the work that is done.
+    Args:
+      inputs, targets, options: as for `steer`.
+      pieces, heads: the numbers to try.
+      progress: called with the share of the work that is done.
 
     Returns the result of `steer` for the most pieces and heads, and with it `reached` (pieces,
     heads): the root mean square of W_2 over clouds.

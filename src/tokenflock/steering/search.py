@@ -51,37 +51,33 @@ def steer(
     over Q, K, V of every head and the feed-forward part W tanh(A x + b), constant on `pieces` equal
     pieces of [0, t]. Each cloud is a system of its own, and its tokens see each other; clouds do
     not. The gradient goes through the flow and through optimal couplings (W_2 of the angle), the
-    search is Adam (optax) in float32; the result is then computed in float64. That such laws exist
-    for measures that can be told apart is shown in arXiv 2411.04551. On the circle clouds that are
-    narrow keep their order, as points of one flow do: give targets in the order of the inputs.
+    search is Adam in float32, the result is computed in float64. Source: arXiv 2411.04551, where
+    such laws exist for measures that can be told apart. On the circle narrow clouds keep their
+    order, as points of one flow do: give targets in the order of the inputs.
 
-    Args: inputs: clouds (N, n, d). targets: clouds (N, m, d), or points (N, d). pieces: of time,
-      with a law each. heads: of attention. width: neurons of the feed-forward part; 0 for attention
-      alone. t: final time. solver: of fixed step; `Heun(h=0.1)` unless given, `Layer(h)` for the
-      layer map. steps, rate: of the search; the rate falls like a cosine. seed: of the first guess.
+    Args:
+      inputs: clouds (N, n, d).
+      targets: clouds (N, m, d), or points (N, d).
+      pieces, heads: pieces of time, with a law each, and heads of attention.
+      width: neurons of the feed-forward part; 0 for attention alone.
+      t: final time.
+      solver: of fixed step; `Heun(h=0.1)` unless given, `Layer(h)` for the layer map.
+      steps, rate: of the search; the rate falls like a cosine.
+      seed: of the first guess.
       progress: called with the share of the work that is done.
 
     Returns a Dataset with `x` (cloud, time, particle, coord), `target` (cloud, point, coord), `W2`
-    (cloud), the distance at the end, `loss` (step), the mean of squared distances during the
-    search, and what was found: `Q`, `K`, `V` (piece, head, ...), `W`, `A`, `b` (piece, ...), of
-    which `steering.laws` makes laws again.
+    (cloud) at the end, `loss` (step) of the search, and the law: `Q`, `K`, `V` (piece, head, ...),
+    `W`, `A`, `b` (piece, ...), of which `steering.laws` makes laws of the catalogue.
 
-    >>> from tokenflock.steering import clouds, laws
-    >>> found = steer(clouds(2, 4), clouds(2, 1, seed=1)[:, 0], pieces=2, heads=1, steps=50)
-    >>> found.x.dims, bool(found.loss[-1] < found.loss[0])
+    >>> from tokenflock.steering import clouds
+    >>> result = steer(clouds(2, 4), clouds(2, 1, seed=1)[:, 0], pieces=2, heads=1, steps=50)
+    >>> result.x.dims, bool(result.loss[-1] < result.loss[0])
     (('cloud', 'time', 'particle', 'coord'), True)
-    >>> [type(law).__name__ for law in laws(found)]
-    ['FeedForward', 'FeedForward']
     """
-    x, y = _clouds(inputs, "inputs"), _clouds(targets, "targets")
-    require(len(x) == len(y), "targets", f"one for each of {len(x)} clouds", f"{len(y)}")
-    require(x.shape[2] == y.shape[2], "targets", f"in R^{x.shape[2]}", f"R^{y.shape[2]}")
-    for name, value, least in (("pieces", pieces, 1), ("heads", heads, 1), ("steps", steps, 1)):
-        require_whole(name, value, least)
-    require_whole("width", width, 0)
-    require(rate > 0, "rate", "positive", rate, "write e.g. rate=0.03")
+    x, y = _pairs(inputs, targets)
     solver = solver or Heun(h=0.1)
-    require(isinstance(solver, FixedStep), "solver", "one of fixed step", repr(solver))
+    _check({"pieces": pieces, "heads": heads, "steps": steps}, width, rate, solver)
     each = _steps(solver, t, pieces)
     first = random_pieces(pieces, heads, width, x.shape[2], seed)
     with on_cpu():
@@ -91,6 +87,23 @@ def steer(
     recipe |= {"t": t, "solver": solver, "steps": steps, "rate": rate, "seed": seed}
     recipe["versions"] = recipes.versions("jax", "optax")
     return _dataset(best, frames, y, W2, losses, t, recipe)
+
+
+def _pairs(inputs: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Clouds (N, n, d), and for each of them a target (N, m, d)."""
+    x, y = _clouds(inputs, "inputs"), _clouds(targets, "targets")
+    require(len(x) == len(y), "targets", f"one for each of {len(x)} clouds", f"{len(y)}")
+    require(x.shape[2] == y.shape[2], "targets", f"in R^{x.shape[2]}", f"R^{y.shape[2]}")
+    return x, y
+
+
+def _check(counts: dict[str, int], width: int, rate: float, solver: FixedStep) -> None:
+    """Refuse a search of nothing, and solvers that choose their steps."""
+    for name, count in counts.items():
+        require_whole(name, count, 1)
+    require_whole("width", width, 0)
+    require(rate > 0, "rate", "positive", rate, "write e.g. rate=0.03")
+    require(isinstance(solver, FixedStep), "solver", "one of fixed step", repr(solver))
 
 
 def _clouds(given: np.ndarray, name: str) -> np.ndarray:

@@ -36,8 +36,12 @@ def jacobian(
     for the rows of a map): m = d - 1 on the sphere, d in R^d. The derivative of one layer is
     `jacobian(law, x, t=h, solver=Layer(h))`.
 
-    Args: dynamics: the law of motion. state: tokens (n, d), or a start law (`Given` for weights).
-      t: over how long; the velocity itself unless given. solver: of the map. seed: of the start.
+    Args:
+      dynamics: the law of motion.
+      state: tokens (n, d), or a start law (`Given` for weights).
+      t: over how long; the velocity itself unless given.
+      solver: of the map.
+      seed: of the start.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.starts import Polygon
@@ -63,7 +67,8 @@ def spectrum(
     so that a change along a mode grows like e^{rate t}. Rotations of everything, under which
     isotropic laws do not change, are modes of rate 0.
 
-    Args: as for `jacobian`.
+    Args:
+      dynamics, state, t, solver, seed: as for `jacobian`.
 
     Returns a Dataset with `rate` and `frequency` (mode), the fastest first, `direction` (mode,
     particle, coord), the real part of each mode with length one, and `moves`, how far from rest

@@ -47,38 +47,67 @@ def lyapunov(
     at which volumes of dimension k grow. With noise, nearby runs feel the same dW in R^d. Source:
     Benettin, Galgani, Giorgilli, Strelcyn, Meccanica 15 (1980).
 
-    Args: dynamics: the law of motion. start: a start law, or tokens (n, d). t: how long exponents
-      are averaged, after `settle`. solver: of fixed step; `RK4(h=0.01)` unless given,
-      `EulerMaruyama(h=0.01)` for noisy laws; `Layer(h)` for a Transformer. exponents: how many, the
-      largest first; all of them unless given. settle: time to pass before averaging begins, so that
-      vectors find their directions; a quarter of t unless given. every: time between two QR. seed:
-      of the start and the noise. progress: called with the share of the work that is done.
+    Args:
+      dynamics: the law of motion.
+      start: a start law, or tokens (n, d).
+      t: how long exponents are averaged, after `settle`.
+      solver: of fixed step; `RK4(h=0.01)` unless given, `EulerMaruyama(h=0.01)` for noisy laws;
+        `Layer(h)` for a Transformer.
+      exponents: how many, the largest first; all of them unless given.
+      settle: time to pass before averaging begins, so that vectors find their directions; a quarter
+        of t unless given.
+      every: time between two QR.
+      seed: of the start and the noise.
+      progress: called with the share of the work that is done.
 
     Returns a Dataset with `exponent` (mode), `estimate` (time, mode), what they would be had the
     average ended there, and the last tokens `x` (particle, coord).
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.solvers import RK4
-    >>> found = lyapunov(SelfAttention(beta=4.0), np.ones((3, 2)), t=20, solver=RK4(h=0.1))
-    >>> (found.exponent.values.round(3) + 0).tolist()  # a rotation, and two ways to contract
+    >>> result = lyapunov(SelfAttention(beta=4.0), np.ones((3, 2)), t=20, solver=RK4(h=0.1))
+    >>> (result.exponent.values.round(3) + 0).tolist()  # a rotation, and two ways to contract
     [0.0, -1.0, -1.0]
     """
     check_kinds(dynamics, (), seed, solver=solver)
     start = start if isinstance(start, Start) else Given(start)
-    solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.01))
+    solver = _fixed(solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.01)))
+    check(dynamics, start, solver, t, None, 2)
+    settle = t / 4 if settle is None else settle
+    rounds = _rounds(solver, t, every, settle)
+    stretched, x = _stretched(dynamics, start, solver, rounds, exponents, seed, progress)
+    recipe = {"verb": "lyapunov", "dynamics": dynamics, "start": start, "t": t, "solver": solver}
+    recipe |= {"exponents": exponents, "settle": settle, "every": every, "seed": seed}
+    recipe["versions"] = recipes.versions("jax")
+    return _dataset(stretched, float(solver.h) * rounds[0], x, recipe)
+
+
+def _fixed(solver: Solver) -> FixedStep:
+    """The solver, if its step is fixed."""
     if not isinstance(solver, FixedStep):
         raise UserError(
             f"solver must be one of fixed step, got {type(solver).__name__}; use RK4(h=0.01)"
         )
-    check(dynamics, start, solver, t, None, 2)
-    settle = t / 4 if settle is None else settle
-    stride, rounds, waiting = _rounds(solver, t, every, settle)
+    return solver
+
+
+def _stretched(
+    dynamics: Dynamics,
+    start: Start,
+    solver: FixedStep,
+    rounds: tuple[int, int, int],
+    exponents: int | None,
+    seed: int,
+    progress: Callable[[float], None] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(logarithms by which the vectors grew in each round that counts, tokens at the end)."""
+    stride, counted, waiting = rounds
     with precision("float64"), placed(*start.shape):
         law, x, w, key = prepare(dynamics, start, seed, "float64")
         scheme = cast(solver, "float64")
         vectors = _vectors(dynamics, np.asarray(x), exponents, seed)
         grown, done = [], 0
-        for size in _parts(waiting + rounds):
+        for size in _parts(waiting + counted):
             first = jnp.asarray(done * stride)
             x, vectors, logs = tangents.stretch(
                 law, scheme, x, w, vectors, first, key, stride, size
@@ -86,23 +115,11 @@ def lyapunov(
             grown.append(np.asarray(logs))
             done += size
             if progress:
-                progress(done / (waiting + rounds))
-    stretched = np.concatenate(grown)[waiting:]
-    if not np.isfinite(np.asarray(x)).all() or np.isnan(stretched).any():
+                progress(done / (waiting + counted))
+    stretched, end = np.concatenate(grown)[waiting:], np.asarray(x)
+    if not np.isfinite(end).all() or np.isnan(stretched).any():
         raise SimulationError(f"{dynamics!r} left the numbers; take a smaller beta or step")
-    recipe = {
-        "verb": "lyapunov",
-        "dynamics": dynamics,
-        "start": start,
-        "t": t,
-        "solver": solver,
-        "exponents": exponents,
-        "settle": settle,
-        "every": every,
-        "seed": seed,
-        "versions": recipes.versions("jax"),
-    }
-    return _dataset(stretched, float(solver.h) * stride, np.asarray(x), recipe)
+    return stretched, end
 
 
 def _rounds(solver: FixedStep, t: float, every: float, settle: float) -> tuple[int, int, int]:

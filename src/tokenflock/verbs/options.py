@@ -15,7 +15,7 @@ from tokenflock.verbs.store import Store
 class Options(TypedDict, total=False):
     """Options of `ensemble` and `phase_diagram`.
 
-    matrices: random Q, K, V for an `Attention` dynamics.
+    matrices: random Q, K, V, for every law that has matrices.
     quantiles: shares whose quantiles over repeats are wanted, e.g. [0.1, 0.5, 0.9].
     dtype: 'float32' or 'float64'.
     engine: 'auto', 'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop).
