@@ -43,6 +43,7 @@ class LinearAttention(MeanField):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGAIN)
 def test_old_results_run_again_to_the_same_numbers(name):
     old = flock.load(OLD / f"{name}.nc")

@@ -53,6 +53,7 @@ def tokens(seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, SMALL["vocab"], (2, SMALL["context"] + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=name)
 def test_gradients_agree_with_finite_differences(shape):
     """Along a random direction in the space of all weights, in float64."""
@@ -168,6 +169,7 @@ def test_rotary_attention_depends_on_distances_only():
     np.testing.assert_allclose(A, B / B.sum(-1, keepdims=True), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_dropout_keeps_the_mean_and_asks_for_a_key():
     shape = Shape(**SMALL | {"width": 16}, dropout=0.5)
     model = compiled(fresh(shape))

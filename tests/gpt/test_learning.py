@@ -129,6 +129,7 @@ def test_the_rate_rises_in_a_line_and_falls_along_a_cosine_to_its_last_value():
     assert rates[-1] == pytest.approx(1e-3, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rung", "norm"), [("gpt", "pre"), ("gpt", "peri"), ("gpt", "ngpt"), ("residual", "pre")]
 )
@@ -208,6 +209,7 @@ def test_another_seed_drops_other_numbers():
     assert np.abs(losses([0, 1, 2]) - losses([0, 1, 2], replace(SCHEDULE, seed=1))).min() > 1e-6
 
 
+@pytest.mark.slow
 def test_training_with_dropout_does_not_depend_on_the_cut_into_chunks():
     model = fresh(replace(SHAPE, dropout=0.5, depth=1))
     ends = []

@@ -102,6 +102,7 @@ def test_clipping_is_that_of_optax():
         assert all(np.allclose(ours[key], theirs[key]) for key in tree)
 
 
+@pytest.mark.slow
 def test_a_quick_training_falls_below_what_pairs_can_tell(tmp_path):
     """The best bigram on a text is its own table of frequencies.
 

@@ -41,6 +41,7 @@ def folder(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_probe_takes_a_checkpoint_as_it_takes_any_model(folder):
     found = flock.probe(
         str(folder),
@@ -57,6 +58,7 @@ def test_probe_takes_a_checkpoint_as_it_takes_any_model(folder):
     assert (found["attention_entropy"].isel(layer=1, prompt=1) >= -1e-6).all()
 
 
+@pytest.mark.slow
 def test_probed_tokens_are_those_of_the_model_and_batches_change_nothing(folder):
     model = load(folder).model
     found = gpt.probe(folder)
@@ -124,6 +126,7 @@ def test_only_a_shared_model_runs_deeper(folder, tmp_path):
         gpt.refine(load(tmp_path / "own").model, np.zeros((1, 4), np.int32))
 
 
+@pytest.mark.slow
 def test_finer_steps_converge_to_the_flow_at_first_order():
     model = gpt.build(
         gpt.Shape(vocab=9, context=8, width=16, heads=2, depth=3, shared=True), jax.random.key(0)
@@ -143,6 +146,7 @@ def test_a_post_norm_layer_is_no_flow():
         gpt.refine(gpt.build(shape, jax.random.key(0)), np.zeros((1, 8), np.int32))
 
 
+@pytest.mark.slow
 def test_a_deeper_run_is_that_of_the_probe(folder):
     ids = gpt.probe(folder)["id"].values
     found = extend(load(folder).model, ids)

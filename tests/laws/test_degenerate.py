@@ -166,6 +166,7 @@ def test_a_cosine_in_the_upper_half_of_its_bin_stays_there():
     assert Histogram(bins=4).coords()["bin"].tolist() == [-0.75, -0.25, 0.25, 0.75]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 4, 9])
 def test_effective_rank_is_the_perplexity_of_the_weights_of_orthogonal_clusters(d):
     """Tokens on the axes, more or fewer of them than dimensions: the eigenvalues are the weights

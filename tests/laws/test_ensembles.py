@@ -118,6 +118,7 @@ def both(switch, law, start, observe, **options):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["batch", "lanes", "resident"])
 def test_turning_tokens_into_n_dimensions_changes_nothing(engine):
     if engine == "lanes":
@@ -161,6 +162,7 @@ def test_turning_keeps_the_gram_matrix_of_coincident_tokens():
     assert chosen(on)["rotated"] and gap(on.inner_products, off.inner_products) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "observe", "over"),
     [
@@ -368,6 +370,7 @@ def test_one_repeat_has_no_error_bar():
 # sweeps
 
 
+@pytest.mark.slow
 def test_sweeps_over_shapes():
     """<x_i, x_j>^2 has mean 1/d, and the mean cosine of n tokens spreads like 1/n: the axes are not
     mixed up.
@@ -432,6 +435,7 @@ def test_a_sweep_over_matrices_is_runs_with_other_matrices():
         assert np.abs(result.values[k] - single.values).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_a_sweep_reaches_nested_parameters_whole_numbers_and_switches():
     noisy = Noisy(SelfAttention(), kappa=1e30)
     options = {"repeats": 1, "t": 1.0, "frames": 2, "observe": [MeanCosine()]}

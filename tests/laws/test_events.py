@@ -172,6 +172,7 @@ def test_stationary_does_not_wait_for_tokens_of_weight_zero():
     assert float(Stationary(speed=0.01).margin(LAW, 0.0, x, w)) == pytest.approx(-0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver", [RK4(h=0.05), Adaptive(rtol=1e-5, method=Method.BOSH3)], ids=["fixed", "adaptive"]
 )

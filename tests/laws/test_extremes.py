@@ -90,6 +90,7 @@ def test_weight_zero_is_absence():
     assert np.abs(with_ghosts.x[:, :4] - alone.x.values).max() < 1e-8
 
 
+@pytest.mark.slow
 def test_a_thousand_dimensions():
     run = flock.simulate(SelfAttention(beta=1.0), Uniform(n=16, d=1000), t=20.0, frames=5)
     assert float((run.x[-1] @ run.x[-1].rename(particle="other")).min()) > 1 - 1e-6

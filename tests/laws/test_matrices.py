@@ -153,6 +153,7 @@ def pairs(law, d=5, layers=3):
         ]
 
 
+@pytest.mark.slow
 def test_values():
     B, V = pairs(RandomMatrices())
     assert B.shape == (3, 5, 5) and V is None

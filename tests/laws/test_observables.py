@@ -85,6 +85,7 @@ def test_rotations_do_not_matter_exactly_where_declared(one):
     assert same == one.isotropic
 
 
+@pytest.mark.slow
 @every_observable
 def test_a_result_holds_it_under_its_name_with_its_dims(one, run, monkeypatch):
     """Frame by frame what `measure` gives, though frames go in chunks, cosines are shared, and some
@@ -166,6 +167,7 @@ def test_clusters_are_chains_and_do_not_depend_on_the_order_of_rows():
         assert len(set(labels.tolist())) == 1
 
 
+@pytest.mark.slow
 def test_histogram_counts_every_pair_once_and_leaves_the_diagonal_out():
     x, w = tokens(8, 2)
     shares = Histogram(bins=40).measure(x, w)

@@ -41,6 +41,7 @@ def test_self_attention_commutes_with_permutations_and_rotations(seed, shape, be
         )
 
 
+@pytest.mark.slow
 @given(seeds, st.sampled_from(SIZES), st.floats(0, 8))
 def test_dissipation_is_the_metric_norm_of_the_velocity(seed, shape, beta):
     with precision("float64"):
@@ -61,6 +62,7 @@ def test_dissipation_is_the_metric_norm_of_the_velocity(seed, shape, beta):
             assert abs(float(rate - expected)) <= 1e-8 * max(abs(float(expected)), scale * 1e-4)
 
 
+@pytest.mark.slow
 @given(seeds, st.sampled_from(SIZES), st.floats(0, 10), st.booleans())
 def test_tokens_in_a_cone_never_leave_it(seed, shape, beta, causal):
     """Lemma 6.4: with V = I and any Q, K, min_i <x_i, w> does not decrease once it is positive."""
@@ -77,6 +79,7 @@ def test_tokens_in_a_cone_never_leave_it(seed, shape, beta, causal):
         assert np.diff(margins).min() > -1e-9
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(2, 12), st.floats(1e-3, 0.5))
 def test_clusters_do_not_depend_on_the_order_of_tokens(seed, k, delta):
     with precision("float64"):

@@ -80,6 +80,7 @@ def test_uniform_tokens_have_mean_zero_and_isotropic_covariance():
     assert np.abs(x.T @ x / len(x) - np.eye(4) / 4).max() < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "d"),
     [(4, 7), (4, 8), (5, 40)],
@@ -104,6 +105,7 @@ def test_inner_products_of_uniform_tokens_have_their_exact_law(n, d):
     assert abs(triple.mean() - d**-2) < 5 * triple.std() / np.sqrt(len(triple))
 
 
+@pytest.mark.slow
 def test_uniform_tokens_in_many_dimensions_point_everywhere():
     """Each token alone is isotropic: E x = 0, E x x^T = I/d, and a coordinate has the law of an
     inner product.
@@ -122,6 +124,7 @@ def test_uniform_tokens_in_many_dimensions_point_everywhere():
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "start",
     [Uniform(n=4, d=8), Uniform(n=32, d=512), Scaled(Uniform(n=3, d=9), radius=2.0)],
@@ -190,6 +193,7 @@ def test_hemisphere_clusters_sunflower_and_scale():
     )
 
 
+@pytest.mark.slow
 def test_both_precisions_start_from_the_same_tokens():
     from tokenflock.dynamics import SelfAttention
 

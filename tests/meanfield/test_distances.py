@@ -44,6 +44,7 @@ def test_weights_mean_masses_and_chords_are_shorter_than_arcs():
     )
 
 
+@pytest.mark.slow
 def test_runs_and_densities_are_measures():
     run = flock.simulate(SelfAttention(1.0), Uniform(n=16, d=3), t=30.0, frames=2)
     assert wasserstein(run, run.x[-1, :1].values) < 1e-4  # consensus

@@ -41,6 +41,7 @@ def growth(law, k: int, d: int, t: float, points: int = 48) -> float:
     return float(np.divide(*(sizes[0] - sizes[1])[::-1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "model", "kappa"),
     [
@@ -70,6 +71,7 @@ def test_repulsion_turns_growth_into_decay(law):
     )
 
 
+@pytest.mark.slow
 def test_poisson_kernels_stay_poisson_kernels_at_beta_zero():
     """Ott-Antonsen."""
     run = evolve(SelfAttention(beta=0.0), PoissonKernel(r=0.3), t=3.0, frames=7)
@@ -104,6 +106,7 @@ def test_energy_changes_by_the_dissipation(law):
     assert slope == pytest.approx(float(run.dissipation[2]), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_velocity_of_a_measure_is_the_velocity_of_its_tokens():
     """On S^2 the rings of a symmetric measure as tokens, every longitude of them, feel what the
     latitudes alone say.
@@ -123,6 +126,7 @@ def test_the_velocity_of_a_measure_is_the_velocity_of_its_tokens():
         np.testing.assert_allclose(drift(law, f, space), v, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_velocity_on_the_circle_is_the_bessel_series():
     """(7.1) of arXiv 2312.10794: h' * nu / (beta h * nu), for a density of three modes, whose
     moments are known.
@@ -143,6 +147,7 @@ def test_the_velocity_on_the_circle_is_the_bessel_series():
     np.testing.assert_allclose(drift(Fast(SelfAttention(beta)), f, space), dh / h, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_many_tokens_follow_the_measure():
     """The empirical measure of quantiles stays near the solution: W_1 below the spacing of the
     tokens.
@@ -159,6 +164,7 @@ def test_many_tokens_follow_the_measure():
     assert flock.meanfield.wasserstein(run, density, p=1) < 2 * np.pi / n
 
 
+@pytest.mark.slow
 def test_noise_below_the_critical_one_ends_in_a_fixed_point_of_the_free_energy():
     """It is rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta); the free energy grows to it."""
     from scipy.special import iv

@@ -39,6 +39,7 @@ def test_fast_sums_are_the_direct_sums(beta, d, spread):
         assert float(Fast(base).energy(x, w)) == pytest.approx(float(base.energy(x, w)), rel=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("double")
 def test_a_light_token_far_from_the_others_is_still_moved_rightly():
     x, w = system(1000, 2, 0.1)
@@ -47,6 +48,7 @@ def test_a_light_token_far_from_the_others_is_still_moved_rightly():
     assert abs(Fast(SelfAttention(30.0)).velocity(0.0, x, w) - direct).max() < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("double")
 def test_the_order_follows_beta_and_the_tolerance():
     orders = [Fast(SelfAttention(beta)).order for beta in (0.1, 1.0, 10.0, 100.0, 1000.0)]
@@ -79,6 +81,7 @@ def test_memory_grows_like_n():
     assert scratch(1_000_000) < 300e6
 
 
+@pytest.mark.slow
 def test_simulate_runs_on_fast_sums():
     base, start = SelfAttention(beta=4.0), Uniform(n=40, d=2)
     slow = flock.simulate(base, start, t=3.0, frames=4, observe=[Energy()])

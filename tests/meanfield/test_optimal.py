@@ -55,6 +55,7 @@ def test_the_near_isotropic_minimiser_has_the_exact_second_mode():
     assert float(found.gap) < 1e-7
 
 
+@pytest.mark.slow
 def test_uniform_minimises_the_isotropic_energy():
     for d in (2, 3):
         assert float(optimal_density(np.eye(d), points=24).energy) == pytest.approx(
@@ -74,6 +75,7 @@ def test_a_kernel_of_D_carries_the_minimisers():
     assert max(float(poles.gap), float(circles.gap)) < 1e-9
 
 
+@pytest.mark.slow
 def test_tokens_density_and_flow_agree_on_the_anisotropic_minimum():
     """D = diag(1, 1/4, 1): E about 1.02795.
 

@@ -138,6 +138,7 @@ def polygon_modes(law, n):
     return np.array(values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 3, 4, 7])
 def test_polygon_eigenvalues(n):
     """The Bessel form, which knows nothing of g or of derivatives, for either sign of beta."""
@@ -205,6 +206,7 @@ def ripple_rates(law, theta, w, modes):
     return jax.vmap(rate)(modes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("member", "beta", "table"), GROWTH)
 def test_growth_of_ripples_about_uniform_tokens(member, beta, table):
     n = 64
@@ -225,6 +227,7 @@ SPHERE_GROWTH = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("member", "table"), SPHERE_GROWTH)
 def test_growth_of_ripples_on_the_two_sphere(member, table):
     """Tokens at the nodes of a product quadrature with its weights are the uniform measure to

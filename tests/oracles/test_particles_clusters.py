@@ -83,6 +83,7 @@ def test_clusters_are_connected_components():
     assert int(by_distance(jnp.asarray(y))) == connected_components(near)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [150, 400])
 def test_many_tokens_have_the_same_clusters(n):
     """Above 128 tokens components are found by hooking: the same labels as by squaring, and SciPy's
@@ -114,6 +115,7 @@ def test_many_tokens_have_the_same_clusters(n):
 # consensus
 
 
+@pytest.mark.slow
 def test_consensus_at_beta_zero_from_every_seed():
     """Thm 4.1 (small): n = 20, d = 2 and 3, 60 seeds each, T = 40: one cluster in every run."""
     random = np.random.default_rng(1)
@@ -172,6 +174,7 @@ def test_small_beta_moves_tokens_linearly():
     assert abs(slope - 1) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_cones_shrink_for_any_queries_and_keys(seed):
     """Lemma 6.4: V = I and random Q, K.
@@ -215,6 +218,7 @@ KINETIC = [
 ]
 
 
+@pytest.mark.slow
 def test_staircase_of_five_tokens():
     """Experiment A of arXiv 2410.06833 (SA, beta = 4): {1, 2} and {4, 5}, then 3 joins {4, 5}, then
     a long plateau near 13/25.
@@ -349,6 +353,7 @@ def test_rescaled_tokens_shrink_to_the_vertices_of_a_polytope():
     assert len(ConvexHull(frames[0]).vertices) < 20
 
 
+@pytest.mark.slow
 def test_rescaled_frame_is_the_flat_law_seen_from_e_to_the_tv():
     """(9.2): x = e^{tV} z."""
     V = np.array([[0.5, 0.8], [-0.3, 0.2]])
@@ -360,6 +365,7 @@ def test_rescaled_frame_is_the_flat_law_seen_from_e_to_the_tv():
     np.testing.assert_allclose(flat.x[-1], frame.x[-1].values @ growth.T, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_attention_on_the_line_becomes_boolean():
     """Thm 2.1 of 2305.05465 (d = 1, V > 0): all rows of A but at most one are e_first or e_last."""
     run = flock.simulate(

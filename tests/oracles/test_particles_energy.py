@@ -74,6 +74,7 @@ def energy_rate(law, x, w):
     return v, jax.jvp(lambda y: law.energy(y, w), (x,), (v,))[1], jax.grad(law.energy)(x, w)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_dissipation_identity_with_unequal_weights(name):
     law, factors = LAWS[name]
@@ -89,6 +90,7 @@ def test_dissipation_identity_with_unequal_weights(name):
 FOLLOWED = ("SA", "USA peak", "Burger normalised down")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name if name in FOLLOWED else slow(name) for name in LAWS])
 def test_energy_of_a_simulated_run_changes_at_the_rate_of_its_dissipation(name):
     law, _ = LAWS[name]
@@ -101,6 +103,7 @@ def test_energy_of_a_simulated_run_changes_at_the_rate_of_its_dissipation(name):
     np.testing.assert_allclose(derivative, run.dissipation[3], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_energy_is_monotone_along_a_long_run():
     for law, sign in [(SelfAttention(4.0), 1), (SelfAttention(4.0, repulsive=True), -1)]:
         run = flock.simulate(
@@ -245,6 +248,7 @@ def test_hessian_of_the_burger_energy_on_the_circle():
     )
 
 
+@pytest.mark.slow
 def test_second_variation_in_any_dimension():
     """x_0 on a great circle with direction u, the rest fixed: d^2E/dt^2 = w_0 sum_j w_j e^{beta c}
     (beta <u, x_j>^2 - c).

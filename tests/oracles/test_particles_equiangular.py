@@ -136,6 +136,7 @@ NORMALISATION = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "rho", "radius"), NORMALISATION)
 def test_normalisation_table(law, rho, radius):
     run = flock.simulate(
@@ -162,6 +163,7 @@ SCHEMES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "scheme", "r0"), SCHEMES)
 def test_every_normalisation_scheme_follows_its_equation(law, scheme, r0):
     """From an equiangular start; cosine and radius together."""
@@ -188,6 +190,7 @@ def cosine_speed(law, x):
     return turn[0] @ u[1] + u[0] @ turn[1], v[0] @ u[0]
 
 
+@pytest.mark.slow
 def test_initial_speeds_of_the_schemes():
     """At rho = 0, n = 40, beta = 3."""
     n, beta, r0, alpha = 40, 3.0, 2.5, 0.2

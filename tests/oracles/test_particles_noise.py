@@ -51,6 +51,7 @@ def mean_and_error(values):
     return values.mean(), values.std() / np.sqrt(len(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "kappa"), [(2, 1.5), (3, 2.0), (6, 8.0)])
 def test_brownian_motion_forgets_at_rate_d_minus_one_over_kappa(d, kappa):
     """E <x(t), x(0)> = e^{-(d-1) t / kappa}: on the sphere, not in R^d, where it would not decay at

@@ -38,6 +38,7 @@ MEETINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beta", "times"), MEETINGS)
 def test_meeting_times_of_two_equal_clusters(beta, times):
     angles = [np.pi / 3, np.pi / 2, 2 * np.pi / 3, 3.0]
@@ -48,6 +49,7 @@ def test_meeting_times_of_two_equal_clusters(beta, times):
     np.testing.assert_allclose(found, merging_time(angles, beta, 1e-3), rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "half", "end"),
     [
@@ -172,6 +174,7 @@ def terminal_slope(law, solver, t):
     return -np.polyfit(run.time[window], np.log(gap[window]), 1)[0]
 
 
+@pytest.mark.slow
 def test_terminal_rates_of_the_flow():
     """2 under SA and 2 e^beta under USA, for any n and d."""
     np.testing.assert_allclose(terminal_slope(SelfAttention(1.0), RK4(h=0.05), 20.0), 2, rtol=0.01)

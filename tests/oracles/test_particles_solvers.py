@@ -77,6 +77,7 @@ def exact():
         return {name: solved(law) for name, law in LAWS.items()}
 
 
+@pytest.mark.slow
 def test_the_reference_is_that_of_the_adaptive_solver(exact):
     """Two methods that share no line of code."""
     for name, law in LAWS.items():
@@ -149,6 +150,7 @@ def test_adaptive_error_is_of_the_size_of_its_tolerance(rtol):
     assert np.abs(found - expected).max() < 10 * rtol
 
 
+@pytest.mark.slow
 def test_dense_output_is_the_trajectory():
     """`flow` gives the tokens at any time, to the accuracy of the tolerance."""
     path = flock.flow(SelfAttention(1.0), Orthogonal(n=4, d=4), t=3.0)

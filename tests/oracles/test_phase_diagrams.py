@@ -47,6 +47,7 @@ def lanes():
     return "lanes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", TABLE)
 def test_the_table_of_figure_3(d, lanes):
     result = ensemble(
@@ -65,6 +66,7 @@ def test_the_table_of_figure_3(d, lanes):
     assert error.max() < 0.04  # so that the line above says something
 
 
+@pytest.mark.slow
 def test_the_front_in_high_dimension(lanes):
     """In d = 1024 the layer map's front passes beta = 6.78 at t = 30, not the flow's 6.91."""
     beta = np.arange(6.4, 7.21, 0.1)
@@ -84,6 +86,7 @@ def test_the_front_in_high_dimension(lanes):
     assert abs(front - float(result.transition[-1])) < 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("beta", "clusters", "share"), [(4.0, 2, 0.8), (9.0, 3, 0.6)])
 def test_two_clusters_at_beta_4_and_three_at_9_on_the_circle(beta, clusters, share):
     """Figure 4: the usual number of clusters at t = 30."""
@@ -119,6 +122,7 @@ def distance_to_the_equiangular_curve(d, seed):
     return np.abs(pairs - curve[:, None]).max()
 
 
+@pytest.mark.slow
 def test_random_tokens_in_high_dimension_follow_the_equiangular_curve():
     """Theorem 6.9: the distance is of order sqrt(log d / d)."""
     found = {

@@ -13,6 +13,7 @@ from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import ClusterCount, Convention, Energy, Histogram
 
 
+@pytest.mark.slow
 def test_timeline_shows_what_is_measured(sphere_run):
     above, below = plots.timeline(sphere_run).axes
     true = flock.measure(sphere_run, [Energy(convention=Convention.STAIRCASE), ClusterCount()])
@@ -66,6 +67,7 @@ def test_histogram_over_time_is_a_map_of_shares(sphere_run):
     assert ax.child_axes[0].get_ylabel() == "share of pairs"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["circle_run", "sphere_run", "high_run", "layer_run", "model"])
 def test_overview_shows_four_moments_and_three_curves(name, request):
     figure = plots.overview(request.getfixturevalue(name))
@@ -86,6 +88,7 @@ def test_a_model_is_drawn_like_a_run(model, name):
     assert any("layer" in word for word in words) and any("albert" in word for word in words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_single_token_and_a_single_frame_can_be_drawn(d, standing, tmp_path):
     run = standing(np.eye(d)[:1])
@@ -131,6 +134,7 @@ def test_the_palette_can_be_told_apart_in_grey(theme):
     assert np.abs(np.array(grey) - paper).min() > 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "magic"), [(".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")]
 )
@@ -152,6 +156,7 @@ def test_save_figure_says_what_to_write_instead(circle_run, tmp_path):
         plots.save_figure(ax, tmp_path / "nowhere" / "figure.png")
 
 
+@pytest.mark.slow
 def test_plots_are_importable_without_matplotlib_and_never_hidden_by_their_files():
     code = (
         "import sys, tokenflock.plots as p; assert 'matplotlib' not in sys.modules; import"

@@ -93,6 +93,7 @@ def tokens(start, n: int, d: int) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_a_cloud_of_tokens_lies_under_its_density(d):
     law, start = SelfAttention(2.0), VonMises(1.0)

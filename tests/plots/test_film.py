@@ -45,6 +45,7 @@ def test_an_mp4_has_every_frame_at_the_size_and_speed_asked(circle_run, tmp_path
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sphere_run", "high_run", "model", "layer_run"])
 def test_every_kind_of_result_can_be_filmed(name, request, tmp_path):
     path = plots.film(
@@ -60,6 +61,7 @@ def test_every_kind_of_result_can_be_filmed(name, request, tmp_path):
     assert len(frames) == 6 and head["size"] == (240, 320) and frames[0][0, 0].max() < 50
 
 
+@pytest.mark.slow
 def test_between_the_layers_of_a_model_tokens_go_on_straight_lines(model, tmp_path):
     few = model.isel(layer=[0, 20, 40]).assign_coords(word=("token", [*"a rose is a rose"]))
     options = {"fps": 10, "size": (240, 136), "between": 4}
@@ -76,6 +78,7 @@ def test_a_run_has_nothing_between_its_frames(circle_run, tmp_path):
         plots.film(circle_run, tmp_path / "run.mp4", between=3)
 
 
+@pytest.mark.slow
 def test_a_landscape_changes_the_film(sphere_run, tmp_path):
     options = {"seconds": 0.2, "fps": 10, "size": (240, 136)}
     plain = read(plots.film(sphere_run, tmp_path / "a.mp4", **options))[1]
@@ -96,6 +99,7 @@ def test_a_gif_lasts_as_long_as_asked_and_loops(circle_run, tmp_path):
     assert (255, 255, 255) in found
 
 
+@pytest.mark.slow
 def test_log_time_is_chosen_by_the_spacing_of_frames_and_can_be_set(circle_run, tmp_path):
     late = circle_run.isel(time=slice(1, None)).assign_coords(time=np.geomspace(0.01, 1000, 40))
     # with a frame at time zero, which has no place on the axis

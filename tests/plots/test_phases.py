@@ -225,6 +225,7 @@ def test_many_curves_have_a_colour_bar_and_single_repeats_no_bands(table):
     assert len(plots.curves(alone).collections) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_plots_of_ensembles_can_be_saved_in_both_themes_and_for_the_least_of_data(
     table, phases, theme, tmp_path

@@ -94,6 +94,7 @@ def test_tails_reach_back_as_many_frames_as_asked(circle_run, sphere_run):
         assert len(tails.get_segments()) == 5 * 16
 
 
+@pytest.mark.slow
 def test_a_token_behind_the_ball_is_fainter_and_smaller(standing):
     run = standing(np.array([[1.0, 0, 0], [-1, 0, 0]]))
     found = discs_of(plots.sphere(run, azimuth=0.0, elevation=0.0))  # sorted from far to near

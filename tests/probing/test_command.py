@@ -28,6 +28,7 @@ def run(*tokens) -> int:
     return int(ended.value.code or 0)
 
 
+@pytest.mark.slow
 def test_a_file_and_a_page(folder, tmp_path, capsys):
     out, page = tmp_path / "probe.nc", tmp_path / "probe.html"
     assert (
@@ -51,12 +52,14 @@ def test_a_file_and_a_page(folder, tmp_path, capsys):
     assert "mean cosine" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_some_layers_only(folder, tmp_path):
     out = tmp_path / "probe.nc"
     assert run("probe", folder, "--layers", "0,3", "--no-special", "--out", out) == 0
     assert flock.load(out).layer.values.tolist() == [0, 3]
 
 
+@pytest.mark.slow
 def test_two_models(folder, tmp_path):
     small("gpt2").save_pretrained(tmp_path / "gpt2")
     (tmp_path / "gpt2" / "prompts.json").write_text((folder / "prompts.json").read_text())
@@ -65,6 +68,7 @@ def test_two_models(folder, tmp_path):
     assert "<h1>albert and gpt2</h1>" in page.read_text()
 
 
+@pytest.mark.slow
 def test_standard_input(minilm, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "sys.stdin",

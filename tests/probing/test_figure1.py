@@ -57,6 +57,7 @@ def verdicts(data) -> dict[str, str]:
 GROWTH = ("mean", "near-one", "mean-on", "near-one-on")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_model_whose_tokens_hardly_move_is_no_figure_1(tmp_path, seed):
     """Fresh weights of this size move the cosines by thousandths: none of the claims on growth
@@ -70,6 +71,7 @@ def test_a_model_that_clusters_is_figure_1(tmp_path):
     assert set(verdicts(computed(tmp_path / "gathering", gathering(1.0))).values()) == {"holds"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", GROWTH)
 def test_each_growth_can_fail_alone(data, lost):
     """Clustering that ends halfway, or whose mass at one stays, is seen by its own claim."""

@@ -69,6 +69,7 @@ def test_models_of_transformers_are_models(kind):
     assert (facts.architecture, facts.width, facts.heads, facts.depth) == (kind, 16, 2, 3)
 
 
+@pytest.mark.slow
 def test_a_loaded_model_is_not_loaded_again(monkeypatch):
     model, loads = small("albert"), []
     monkeypatch.setattr(

@@ -21,6 +21,7 @@ from tokenflock.probing import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EXTRACTED)
 def test_a_layer_run_again_from_its_matrices(kind):
     model, prompts = small(kind), ids(9, 5)
@@ -28,6 +29,7 @@ def test_a_layer_run_again_from_its_matrices(kind):
     assert again.shape == (2, 3) and float(again.max()) < 1e-4
 
 
+@pytest.mark.slow
 def test_attention_of_the_matrices_is_that_of_the_model():
     model, (prompt,) = small("gpt2"), ids(7)
     told = probe(model, [prompt], record=Recording(attention=True))
@@ -71,6 +73,7 @@ def test_beta_is_that_of_the_identity():
     np.testing.assert_allclose(effective_beta(block, radius=2.0), block.scale * 4 * 3)
 
 
+@pytest.mark.slow
 def test_the_idealised_model_beside_the_real_one():
     found = follow(small("albert"), ids(8, 6), depth=5)
     assert found.mean_cosine.dims == ("system", "prompt", "layer") and found.sizes["layer"] == 6

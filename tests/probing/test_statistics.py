@@ -70,6 +70,7 @@ def test_the_last_layer_is_the_stream_and_after_the_final_norm_on_request(kind):
     assert np.allclose(plain.x[0, -1], told, atol=1e-3) != decoder(kind)
 
 
+@pytest.mark.slow
 def test_padding_changes_no_number(kind):
     model, prompts = small(kind), ids(5, 14, 9)
     record = Recording(entropy=True, sublayers=True)
@@ -117,6 +118,7 @@ ATTENTION = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EXTRACTED)
 def test_after_attention_is_that_of_its_own_block(kind):
     """Each block's own matrices, applied to the layer before, give the stream after its
@@ -229,6 +231,7 @@ def directly_between(result, place):
     return [(one @ one.T)[~np.eye(n, dtype=bool)].mean() for one in u]
 
 
+@pytest.mark.slow
 def test_a_file_written_prompt_by_prompt_holds_the_same(tmp_path):
     model, prompts, shares = small("bert"), ids(6, 11, 8), []
     kept = probe(model, prompts, observe=survey(), batch=2)
