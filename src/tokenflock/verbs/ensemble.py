@@ -264,7 +264,9 @@ def _values(
     if known:
         tally.add(known * steps)
     pieces = [rows[k : k + chosen.chunk] for k in range(0, len(rows), chosen.chunk)]
-    split = len(pieces) > 1 or known > 0  # then all meet on the host, else they stay where they are
+    # with a store all meet on the host, so that a run that was interrupted has the same means to the
+    # last digit; without one they stay where they are
+    split = len(pieces) > 1 or known > 0 or saved.path is not None
     parts = []
     for piece in pieces:
 
