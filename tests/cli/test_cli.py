@@ -57,6 +57,7 @@ def test_matrices_come_from_files_and_short_forms(call, tmp_path):
     assert json.loads(run.attrs["recipe"])["dynamics"]["ascend"] is False
 
 
+@pytest.mark.slow
 def test_until_stops_early_and_says_so(call):
     code, out, _ = call(
         "simulate --beta 1 --n 6 --d 3 --t 200 --until consensus --delta 1e-2 --out c.nc"
@@ -159,6 +160,7 @@ def test_cite_prints_what_was_used(call):
     assert "burger" not in out
 
 
+@pytest.mark.slow
 def test_plot_and_film_write_what_they_say(call, tmp_path):
     call("simulate --n 6 --d 2 --t 3 --frames 12 --out f.nc")
     for kind in (
@@ -177,6 +179,7 @@ def test_plot_and_film_write_what_they_say(call, tmp_path):
     assert (tmp_path / "f.gif").read_bytes()[:3] == b"GIF"
 
 
+@pytest.mark.slow
 def test_the_tour_tells_and_writes(call, tmp_path):
     code, out, err = call("tour --n 12 --beta 2 --out here")
     assert code == 0, err

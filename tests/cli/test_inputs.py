@@ -168,6 +168,7 @@ def test_brackets_in_a_path_are_told_as_they_are(call, tmp_path):
     assert (tmp_path / "x[bold].nc").exists()
 
 
+@pytest.mark.slow
 def test_a_result_is_drawn_as_asked_or_not_at_all(call, tmp_path):
     import xarray as xr
 

@@ -68,6 +68,7 @@ RUNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_a_recipe_that_is_run_again_gives_the_same_numbers_in_the_same_precision(name):
     first = RUNS[name]()
@@ -84,6 +85,7 @@ def test_single_precision_stays_single():
     assert RUNS["float32"]().x.dtype == flock.rerun(RUNS["float32"]()).x.dtype == np.float32
 
 
+@pytest.mark.slow
 def test_phase_draws_by_its_seed(call, tmp_path):
     line = "phase --n 5 --d 3 --beta 1,3 --t 2 --repeats 4 --frames 5 --observe mean-cosine"
     found = []

@@ -9,6 +9,7 @@ import tokenflock as flock
 from tokenflock.theory import polygon_eigenvalue
 
 
+@pytest.mark.slow
 def test_steer_reads_clouds_and_targets_and_draws_what_it_found(call, tmp_path):
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(2, 3, 3)))
     np.save(tmp_path / "y.npy", np.eye(3)[:2])
@@ -28,6 +29,7 @@ def test_steer_reads_clouds_and_targets_and_draws_what_it_found(call, tmp_path):
     assert code == 2 and ".npy" in err
 
 
+@pytest.mark.slow
 def test_branch_follows_draws_and_refuses(call, tmp_path):
     code, out, err = call("branch --beta 4 --points 64 --step 0.3 --out b.nc --plot b.png")
     assert code == 0, err

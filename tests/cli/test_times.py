@@ -7,6 +7,7 @@ import pytest
 import tokenflock as flock
 
 
+@pytest.mark.slow
 def test_phase_tells_how_long_until(call, tmp_path):
     code, out, err = call(
         "phase --n 3 --d 2 --beta 1,3 --solver rk4 --t 12 --frames 7 --repeats 8 --until"
@@ -22,6 +23,7 @@ def test_phase_tells_how_long_until(call, tmp_path):
     assert (tmp_path / "p.png").stat().st_size > 5_000
 
 
+@pytest.mark.slow
 def test_simulate_coalesces_and_rerun_changes(call, tmp_path):
     code, out, err = call(
         "simulate --beta 9 --n 6 --d 3 --t 1e9 --frames 2 --until consensus --coalesce 1e-9"

@@ -33,6 +33,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_the_same_numbers_wherever_it_was_stopped(tmp_path, monkeypatch, name):
     """Stopped again and again as a kill would: what was written last is all there is."""

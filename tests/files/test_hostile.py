@@ -215,6 +215,7 @@ def test_a_recipe_never_runs_anything(text, capsys):
 SAMPLE = [*texts()[:24:3], *map(json.dumps, [{"dynamics": call} for call in programs()[:9:2]])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SAMPLE, ids=range(len(SAMPLE)))
 def test_tokens_of_a_damaged_recipe_are_drawn(text, tmp_path):
     from tokenflock.cli import main
@@ -331,6 +332,7 @@ def checkpoint(tmp_path):
     return shutil.copytree(old, tmp_path / "gpt")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

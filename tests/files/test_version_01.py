@@ -81,6 +81,7 @@ def test_old_enumerations_keep_their_meaning():
     assert dynamics_of(old).base.clock is Clock.PEAK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({path.stem for path in OLD.glob("*.nc")} - {"ensemble"}))
 def test_old_results_are_drawn(name, tmp_path):
     from tokenflock.cli import main

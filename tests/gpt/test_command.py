@@ -35,6 +35,7 @@ def text(tmp_path_factory):
 SMALL = ("--preset", "quick", "--width", 16, "--depth", 2, "--steps", 4, "--every", 2, "--batch", 2)
 
 
+@pytest.mark.slow
 def test_train_sample_and_probe(capsys, text, tmp_path):
     out = tmp_path / "run"
     code, told, err = run(
@@ -85,6 +86,7 @@ def test_every_verb_shows_an_example(capsys, verb):
     assert code == 0 and "Example" in told
 
 
+@pytest.mark.slow
 def test_nothing_of_torch_is_needed(tmp_path, text):
     """The whole of it runs where torch is not installed."""
     code = (

@@ -78,6 +78,7 @@ def test_gradients_agree_with_finite_differences(shape):
         assert abs(exact - difference) < 1e-7 * abs(exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=name)
 def test_nothing_leaks_from_the_future(shape):
     """Changing a token changes its own logits, and never those before it."""

@@ -38,6 +38,7 @@ class Killed(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
     def kill(progress):
         if progress.step >= 6:

@@ -70,6 +70,7 @@ def test_probed_tokens_are_those_of_the_model_and_batches_change_nothing(folder)
     )
 
 
+@pytest.mark.slow
 def test_the_watched_numbers_are_those_of_a_probe(folder):
     watched = flock.load(folder / "watch.nc")
     assert watched.step.values.tolist() == [0, 6]
@@ -95,6 +96,7 @@ def test_a_training_is_drawn(folder, tmp_path):
         plots.training(gpt.probe(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_its_matrices_are_its_layers(norm, tmp_path):
     """A layer run again from the extracted matrices is the model's own, so the idealised model can
@@ -117,6 +119,7 @@ def test_matrices_that_do_not_tell_the_layer_are_refused(tmp_path):
         probing.follow(str(tmp_path / "m"), "The tokens move.")
 
 
+@pytest.mark.slow
 def test_only_a_shared_model_runs_deeper(folder, tmp_path):
     assert gpt.probe(folder, depth=5).sizes["layer"] == 6
     kept(tmp_path / "own", context=16, width=8, heads=2, depth=2)

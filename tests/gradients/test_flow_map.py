@@ -92,6 +92,7 @@ def test_gradients_are_finite_differences_for_tokens_weights_beta_and_matrices(d
         assert abs(jnp.sum(exact[name] * direction) - slope) < 1e-8, name
 
 
+@pytest.mark.slow
 def test_forwards_and_backwards_agree_alone_and_in_a_batch(double):
     law = MultiHead(V=np.stack([np.eye(3), np.diag([1.0, -1.0, 0.5])]))
     phi = flock.flow_map(law, 0.5, Layer(h=0.1))

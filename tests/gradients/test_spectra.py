@@ -46,6 +46,7 @@ def test_a_layer_contracts_consensus_by_its_own_rate():
     assert np.allclose(found.rate[2:], -layer_terminal_rate(0.1) / 2, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_flow_has_the_rates_of_its_velocity_at_rest_and_a_chain_rule_elsewhere():
     law, x = SelfAttention(beta=1.0), np.random.default_rng(0).normal(size=(3, 3))
     rest = flock.spectrum(law, consensus(3, 3), t=0.5, solver=RK4(h=0.05))

@@ -57,6 +57,7 @@ def same(a: xr.Dataset, b: xr.Dataset, atol: float = 1e-12) -> None:
 # parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "select",
     [
@@ -178,6 +179,7 @@ def test_a_member_has_the_tokens_of_its_system_to_the_last_bit():
     assert str(words) in run.attrs["recipe"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["batch", "lanes", "resident"])
 def test_members_agree_with_every_engine(engine):
     """The pair density of a system, to the share of a pair that lies at the threshold."""
@@ -199,6 +201,7 @@ def test_members_agree_with_every_engine(engine):
     np.testing.assert_allclose(run.pair_density, there, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_members_keep_their_matrices_and_their_noise():
     options = {"repeats": 3, "t": 1.0, "frames": 3, "keep": True, "observe": [MinimumCosine()]}
     matrices = {"matrices": RandomMatrices(value=Value.GINIBRE), "solver": Layer(h=0.1)}
@@ -243,6 +246,7 @@ def test_an_array_is_a_start_of_an_ensemble():
     np.testing.assert_array_equal(array.minimum_cosine[0], array.minimum_cosine[1])
 
 
+@pytest.mark.slow
 def test_clusters_lie_about_the_given_centres():
     centres = np.array([[0.0, 0.0, 2.0], [0.0, -1.0, 0.0]])
     x = np.asarray(Clusters(n=7, d=3, k=2, spread=0.0, centres=centres).draw(jax.random.key(0)))

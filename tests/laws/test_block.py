@@ -208,6 +208,7 @@ CAUSAL = [CausalMask(), CausalMask(strict=True), WindowMask(2), GivenMask(np.tri
 WEIGHINGS = ["softmax", "none", "hardmax", "sigmoid", "linear"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mask", "positions", "attention"),
     [
@@ -296,6 +297,7 @@ def test_fresh_weights_are_drawn_anew_in_every_layer_and_for_ever():
     assert np.abs(still.force(9.0, X, W) - forces[2]).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_a_random_block_is_what_its_parts_draw_and_both_precisions_agree():
     block = Block.random(2, D, seed=5)
     lazy = Block(
@@ -336,6 +338,7 @@ def _grown(block, h, sign, x, times, keys):
     return jax.vmap(grown)(times, keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "beta"), [(3, 1.0), (8, 4.0)])
 def test_fresh_values_draw_two_tokens_together_or_apart_at_the_rates_of_theory(d, beta):
     """-(d-1)/d at consensus and [(d-1)/cosh^2 beta - 2]/d at the antipode.

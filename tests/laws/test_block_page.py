@@ -13,6 +13,7 @@ from tokenflock.parts import CausalMask, IndependentNoise
 PAGE = (Path(__file__).parents[2] / "docs" / "block.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_page_run():
     scope: dict = {}
     for lines in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):

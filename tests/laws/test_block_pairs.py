@@ -239,6 +239,7 @@ def test_every_part_belongs_to_one_family_and_every_family_has_a_default():
     assert sorted(named) == sorted(entry.name for entry in entries("parts"))
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_blocks_sweeps_their_numbers():
     law = Block(heads=2, mask="causal", norm="pre", feed_forward="tanh")
     told = flock.ensemble(

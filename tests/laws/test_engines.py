@@ -184,6 +184,7 @@ def test_resident_equals_batch_with_random_matrices(per):
     check(Attention(beta=1.0), given(), over={"beta": [1.0, 3.0]}, matrices=law, observe=SMOOTH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "observe",
     [(PairDensity(),), (PairDensity(delta=0.2), ClusterCount(delta=1e-3))],
@@ -281,7 +282,8 @@ def test_products_of_halves_reach_into_functions_and_leave_loops():
     with precision("float32"):
         ours, theirs = with_split_products(law)(x, 3), law(x, 3)
         text = str(jax.make_jaxpr(with_split_products(law))(x, 3))
-    assert ours["step"] == 4 and np.abs(ours["x"] - theirs["x"]).max() < 1e-6
+    assert ours["step"] == 4
+    assert np.abs(ours["x"] - theirs["x"]).max() < 1e-6 * np.abs(theirs["x"]).max()
     assert text.count("dot_general") == 4 and "f16[16,16]" in text
 
 

@@ -78,6 +78,7 @@ def test_a_batch_of_systems_is_judged_as_each_system_alone(event):
     assert np.allclose(together, [margin(event, *pair) for pair in pairs], atol=1e-12)
 
 
+@pytest.mark.slow
 @every_event
 def test_a_run_ends_with_the_first_frame_at_which_any_event_has_happened(event):
     options = {"t": 40.0, "solver": RK4(h=0.1), "frames": 81}

@@ -69,6 +69,7 @@ def test_an_antipodal_pair_rests_for_every_beta():
         assert np.array_equal(run.x[-1], run.x[0])
 
 
+@pytest.mark.slow
 def test_one_token_rests():
     run = flock.simulate(SelfAttention(beta=3.0), Uniform(n=1, d=4), t=5.0, frames=3)
     assert np.abs(run.x[-1] - run.x[0]).max() < 1e-12

@@ -243,6 +243,7 @@ def test_an_ensemble_shares_matrices_as_it_says(per, shared):
     assert (abs(a - b) < 1e-6, abs(a - c) < 1e-6) == shared
 
 
+@pytest.mark.slow
 def test_one_system_of_an_ensemble_is_a_simulation_with_its_matrices():
     """Drawn anew each period, in the order in which the ensemble draws them, up to the last time
     (which `times` says).
@@ -324,6 +325,7 @@ def test_every_law_with_matrices_takes_random_ones():
                 law.with_matrices(None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", HOLDERS, ids=lambda law: type(law).__name__)
 def test_random_matrices_enter_where_the_laws_own_matrices_are(law):
     """What is filled in is found by the path that engines use, and changes the force."""
@@ -346,6 +348,7 @@ def test_random_matrices_enter_where_the_laws_own_matrices_are(law):
         assert bool(jnp.isfinite(still.force(0.2, x, w)).all())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law",
     [

@@ -125,6 +125,7 @@ def test_a_model_is_measured_like_a_simulation():
     assert np.allclose(measured.mean_cosine, float(MeanCosine().measure(x, w)))
 
 
+@pytest.mark.slow
 def test_values_at_consensus():
     x, w = jnp.tile(jnp.array([[0.6, 0.8]]), (4, 1)), jnp.full(4, 0.25)
     beta = 3.0
@@ -186,6 +187,7 @@ def test_what_is_missing_is_asked_for():
         Dissipation(Causal()).measure(x, w)
 
 
+@pytest.mark.slow
 def test_an_energy_beyond_the_numbers_is_told():
     run = flock.simulate(SelfAttention(beta=1e4), np.eye(3), t=0.1, frames=2)
     with pytest.warns(RuntimeWarning, match=r"energy is not finite in float64.*Energy\(log=True\)"):

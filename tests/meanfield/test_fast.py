@@ -22,6 +22,7 @@ def system(n: int, d: int, spread: float = np.inf):
     return jnp.asarray(x / np.linalg.norm(x, axis=1, keepdims=True)), jnp.asarray(w / w.sum())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("spread", [np.inf, 0.1])
 @pytest.mark.parametrize("d", [2, 3])

@@ -839,6 +839,7 @@ def perturb(monkeypatch):
     jax.clear_caches()
 
 
+@pytest.mark.slow
 def test_an_energy_with_the_wrong_beta(perturb):
     right = Energy.measure
     perturb(
@@ -852,6 +853,7 @@ def test_an_energy_with_the_wrong_beta(perturb):
     }
 
 
+@pytest.mark.slow
 def test_a_flow_without_its_tangent_projection(perturb):
     perturb(Sphere, "tangent", lambda self, x, v: v)
     assert {"sa-1", "sa-4", "usa-1", "usa-4"} <= red(orthogonal._flow_claims(orthogonal._flow()))
