@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tokenflock.catalogue import PARTS, family
 from tokenflock.parts import CausalMask, IndependentNoise
