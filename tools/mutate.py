@@ -288,7 +288,7 @@ def outcome(mutant: Mutant, tests: list[str], copied: Path, limit: float) -> str
     path = copied / "tokenflock" / mutant.file
     before = path.read_text(encoding="utf-8")
     path.write_text(mutant.source, encoding="utf-8")
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no"]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
     code: int | None = 0
     try:
         for marks in ("not slow", "slow"):

@@ -22,6 +22,8 @@ from tokenflock.gpt.settings import NORMS, POSITIONS, RUNGS
 from tokenflock.precision import cast, precision
 from tokenflock.spaces.sphere import normalise
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"vocab": 7, "context": 6, "width": 8, "heads": 2, "depth": 1}
 QUICK = {"xla_llvm_disable_expensive_passes": True}  # compile soon, run slowly
 SHAPES = [Shape(**SMALL, rung=rung) for rung in RUNGS[:-1]]

@@ -59,6 +59,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_left_as_it_is(whole):
     before = (whole / "model.safetensors").read_bytes()
     last = gpt.train(whole, TEXT, replace(SHAPE, dropout=0.1, shared=True), SCHEDULE)

@@ -16,6 +16,8 @@ from tokenflock.gpt.text import Characters, read
 from tokenflock.observables import MeanCosine
 from tokenflock.probing import Recording, Variant
 
+pytestmark = pytest.mark.slow
+
 SCHEDULE = gpt.Schedule(steps=6, batch=4, every=3, chunk=3, warmup=2)
 TEXT = read()[:20_000]
 

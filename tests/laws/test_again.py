@@ -18,7 +18,7 @@ from tokenflock.precision import precision
 from tokenflock.solvers import RK4, EulerMaruyama, Layer
 from tokenflock.starts import Clusters, Given, Uniform
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.slow]
 OVER = {"beta": [1.0, 2.0, 4.0], "d": [2, 3]}
 
 

@@ -39,7 +39,7 @@ from tokenflock.parts import (
 from tokenflock.solvers import EulerMaruyama, Layer
 from tokenflock.starts import Uniform
 
-pytestmark = pytest.mark.usefixtures("double")
+pytestmark = [pytest.mark.usefixtures("double"), pytest.mark.slow]
 
 GAIN = LayerNorm(gain=RANDOM.uniform(0.5, 1.5, size=D), shift=RANDOM.normal(size=D))
 RMS = LayerNorm(gain=RANDOM.uniform(0.5, 1.5, size=D), centred=False)

@@ -15,7 +15,7 @@ from tokenflock.solvers import RK4, Adaptive
 from tokenflock.starts import Given, Uniform
 from tokenflock.theory import merging_time
 
-pytestmark = pytest.mark.usefixtures("quick_compilation")
+pytestmark = [pytest.mark.usefixtures("quick_compilation"), pytest.mark.slow]
 ANGLE = 2.95
 
 

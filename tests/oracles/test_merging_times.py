@@ -14,6 +14,8 @@ from tokenflock.solvers import RK4
 from tokenflock.starts import Clusters
 from tokenflock.theory import merging_time, polygon_lifetime
 
+pytestmark = pytest.mark.slow
+
 BETA, SPREAD = 4.0, 0.05
 LIFETIME = float(polygon_lifetime(2, BETA))
 

@@ -301,7 +301,7 @@ def test_no_law_names_a_device(name):
     x, w = jnp.ones((6, law.dimension or 3)), jnp.full(6, 1 / 6)
 
     def program(y):
-        stepped = Layer(h=0.1).step(law, jnp.zeros(()), y, w, None)
+        stepped = Layer(h=0.1).step(law, jnp.zeros(()), y, w, jax.random.key(0))
         return law.velocity(jnp.zeros(()), stepped, w)
 
     traced = jax.make_jaxpr(program)(x).jaxpr

@@ -859,6 +859,7 @@ def test_a_flow_without_its_tangent_projection(perturb):
     assert {"sa-1", "sa-4", "usa-1", "usa-4"} <= red(orthogonal._flow_claims(orthogonal._flow()))
 
 
+@pytest.mark.slow
 def test_runge_kutta_with_a_frozen_field(perturb):
     def frozen(self, dynamics, t, x, w, key):
         k1 = dynamics.velocity(t, x, w)

@@ -14,6 +14,8 @@ from tokenflock.steering import Pieces, clouds, compare, laws
 from tokenflock.steering.matching import cost, couplings
 from tokenflock.steering.pieces import carry
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found():

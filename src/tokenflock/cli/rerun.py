@@ -17,6 +17,7 @@ _WORDS = {"none": None, "true": True, "false": False}
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
+    """The command, whatever follows it."""
     return rerun
 
 

@@ -72,31 +72,25 @@ def _run(
     Example: `tokenflock simulate --beta 9 --n 8 --d 3 --t 1e9 --until consensus --coalesce 1e-9`
     """
     replaced = replaceable(out, NETCDF)
-    times = when.asked()
+    asked = {**when.asked(), "seed": seed, "dtype": dtype, "coalesce": coalesce}
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
-
-    import tokenflock as flock
-
-    wanted = observables(observe, built["dynamics"])
-    with progress("simulating") as report:
-        run = flock.simulate(
-            built["dynamics"],
-            built["start"],
-            **times,
-            solver=built.get("solver"),
-            until=built.get("until"),
-            observe=wanted,
-            seed=seed,
-            dtype=dtype,
-            progress=report,
-            coalesce=coalesce,
-        )
-    flock.save(run, out)
-    tell(run)
-    tell_overflow(run, wanted)
+    asked |= {role: built.get(role) for role in ("solver", "until")}
+    asked["observe"] = observables(observe, built["dynamics"])
+    _follow(built["dynamics"], built["start"], out, asked)
     picture = out.with_suffix(".png")
     saved(out, replaced, f"; see it with: tokenflock plot {out} --out {picture}")
+
+
+def _follow(dynamics: Any, start: Any, out: Path, asked: dict[str, Any]) -> None:
+    """Run it, save it, and tell what happened."""
+    import tokenflock as flock
+
+    with progress("simulating") as report:
+        run = flock.simulate(dynamics, start, **asked, progress=report)
+    flock.save(run, out)
+    tell(run)
+    tell_overflow(run, asked["observe"])
 
 
 def observables(text: str | None, dynamics: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,7 @@ import xarray as xr
 
 from tokenflock.catalogue import slug
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import require
+from tokenflock.errors import OverflowWarning, require
 from tokenflock.observables.energy import Convention, Energy
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.order_parameter import OrderParameter
@@ -160,7 +161,9 @@ class Story:
         """
         if self.free or self.law is None or (self.beta is None and self.law.interaction is None):
             return self.measured(OrderParameter())
-        energy = self.measured(Energy(convention=Convention.STAIRCASE))
+        with warnings.catch_warnings():  # its logarithm is shown then
+            warnings.simplefilter("ignore", OverflowWarning)
+            energy = self.measured(Energy(convention=Convention.STAIRCASE))
         finite = bool(np.isfinite(energy.values).all())
         return (
             energy if finite else self.measured(Energy(convention=Convention.STAIRCASE, log=True))

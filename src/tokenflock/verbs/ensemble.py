@@ -48,7 +48,6 @@ def ensemble(
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
     until: Event | None = None,
-    keep: bool = False,
     seed: int = 0,
     **options: Unpack[Options],
 ) -> xr.Dataset:
@@ -62,13 +61,11 @@ def ensemble(
       repeats: independent systems in each cell.
       t, times, frames: when to observe.
       until: an event whose time is wanted: the result has `first_passage` of every repeat (NaN
-        where it did not happen by t), `survival` and what follows from it (`passages` in
-        tokenflock.verbs.passages). Systems run on to t for their observables; with observe=[] they
-        stop.
-      keep: keep every repeat instead of statistics.
+        where it did not happen by t), `survival` and what follows from it. Systems run on to t for
+        their observables; with observe=[] they stop.
       seed: one random key for each (seed, cell, repeat), whatever the engine, the device or the
         cut of the work.
-      options: random matrices, quantiles, and how to run: see `Options`.
+      options: what is kept of repeats, random matrices, and how to run: see `Options`.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.starts import Uniform
@@ -85,7 +82,7 @@ def ensemble(
         observable.bind(dynamics)
     chosen = settled(options)
     axes = sweeps.axes(over or {}, dynamics, start, solver, observe, chosen.part)
-    summary = Summary(tuple(chosen.quantiles), keep)
+    summary = Summary(tuple(chosen.quantiles), chosen.keep)
     _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
     system = dynamics, start, fixed_step(solver), observe
     how = chosen.matrices, seed, chosen.dtype, chosen.rotate, chosen.settle, until, chosen.part
@@ -264,8 +261,8 @@ def _values(
     if known:
         tally.add(known * steps)
     pieces = [rows[k : k + chosen.chunk] for k in range(0, len(rows), chosen.chunk)]
-    # with a store all meet on the host, so that a run that was interrupted has the same means to the
-    # last digit; without one they stay where they are
+    # with a store all meet on the host, so that a run that was interrupted has the same means to
+    # the last digit; without one they stay where they are
     split = len(pieces) > 1 or known > 0 or saved.path is not None
     parts = []
     for piece in pieces:

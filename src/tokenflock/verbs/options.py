@@ -16,6 +16,7 @@ class Options(TypedDict, total=False):
     """Options of `ensemble` and `phase_diagram`.
 
     matrices: random Q, K, V, for every law that has matrices.
+    keep: keep every repeat instead of statistics.
     quantiles: shares whose quantiles over repeats are wanted, e.g. [0.1, 0.5, 0.9].
     dtype: 'float32' or 'float64'.
     engine: 'auto', 'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop).
@@ -30,6 +31,7 @@ class Options(TypedDict, total=False):
     """
 
     matrices: RandomMatrices | None
+    keep: bool
     quantiles: Sequence[float]
     dtype: str
     engine: str
@@ -46,6 +48,7 @@ class Settled:
     """All options, those that were not given by their defaults."""
 
     matrices: RandomMatrices | None = None
+    keep: bool = False
     quantiles: Sequence[float] = ()
     dtype: str = "float32"
     engine: str = "auto"

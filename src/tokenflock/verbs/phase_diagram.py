@@ -36,7 +36,6 @@ def phase_diagram(
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
     until: Event | None = None,
-    keep: bool = False,
     seed: int = 0,
     **options: Unpack[Options],
 ) -> xr.Dataset:
@@ -66,7 +65,6 @@ def phase_diagram(
         solver=solver,
         observe=observe,
         until=until,
-        keep=keep,
         seed=seed,
         **options,
     )
