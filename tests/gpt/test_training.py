@@ -21,6 +21,8 @@ from tokenflock.gpt.checkpoint import load, named
 from tokenflock.gpt.text import BytePairs, Characters, from_json, read, split
 from tokenflock.gpt.training import clipped, offsets
 
+pytestmark = pytest.mark.slow
+
 SHAPE = gpt.Shape(context=16, width=16, heads=2, depth=2)
 SCHEDULE = gpt.Schedule(steps=12, batch=4, every=4, chunk=4, warmup=2, rate=3e-3)
 TEXT = read()[:20_000]

@@ -24,6 +24,8 @@ from tokenflock.meanfield import (
 from tokenflock.precision import precision
 from tokenflock.theory import critical_noise, growth_rate, poisson_order, uniform_energy
 
+pytestmark = pytest.mark.slow
+
 SMALL = 1e-5
 
 

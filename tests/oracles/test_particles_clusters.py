@@ -37,7 +37,7 @@ from tokenflock.solvers import RK4, Euler, Layer
 from tokenflock.starts import Box, Given, Hemisphere, Uniform
 from tokenflock.theory import merging_time, plateau_energy
 
-pytestmark = pytest.mark.usefixtures("float64")
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.slow]
 
 
 def circle(angles):

@@ -14,7 +14,7 @@ from tokenflock.plots._spread import spread
 from tokenflock.plots.surfaces import _values as on_ball
 
 # of the reader, imageio_ffmpeg.read_frames
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

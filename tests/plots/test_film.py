@@ -15,7 +15,7 @@ from tokenflock.plots._shot import Shot, ShotOptions, ViewName
 from tokenflock.plots._stage import VIEWS
 
 # of the reader, imageio_ffmpeg.read_frames
-pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"), pytest.mark.slow]
 
 
 def read(path):

@@ -12,6 +12,8 @@ import tokenflock as flock
 from tests.probing.conftest import ids, small
 from tokenflock.cli import main
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path):
