@@ -109,7 +109,19 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     with whole(folder / "config.json") as part:
         part.write_text(json.dumps(checkpoint.config.as_json(), indent=1) + "\n", encoding="utf-8")
     with whole(folder / WEIGHTS) as part:
-        part.write_bytes(packed(tensors, metadata))
+        part.write_bytes(_ordered(packed(tensors, metadata)))
+
+
+def _ordered(data: bytes) -> bytes:
+    """The same file with its notes in alphabetical order: the library below writes them in an
+    order that changes from process to process, and equal runs are to end in equal files.
+    """
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text = text.ljust(-(-len(text) // 8) * 8)  # the tensors begin at a multiple of eight
+    return len(text).to_bytes(8, "little") + text + data[8 + size :]
 
 
 def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
