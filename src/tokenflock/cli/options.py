@@ -80,7 +80,7 @@ class EnsembleOptions:
         None
     )
     engine: Annotated[
-        Literal["auto", "batch", "resident", "lanes"], Parameter(help="how to run it")
+        Literal["auto", "batch", "resident", "tiled", "lanes"], Parameter(help="how to run it")
     ] = "auto"
     seed: Annotated[int, Parameter(help="seed of all systems")] = 0
     dtype: Annotated[str, Parameter(help="float32 or float64")] = "float32"

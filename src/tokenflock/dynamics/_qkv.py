@@ -12,7 +12,7 @@ from tokenflock.dynamics._matrices import (
     replaced,
     width,
 )
-from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.dynamics import Dynamics, Products
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class QKV(Dynamics):
     def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
         """beta <Q q_i, K x_j>."""
         return self.beta * (act(self.Q, q, t) @ act(self.K, x, t).T)
+
+    def products(self, t: Time, q: Points, x: Tokens) -> Products:
+        """The same as inner products of queries and keys."""
+        return Products(act(self.Q, q, t), act(self.K, x, t), self.beta)
 
     def values(self, t: Time, x: Tokens) -> Tokens:
         """V x_j."""

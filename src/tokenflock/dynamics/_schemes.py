@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from tokenflock.dynamics._qkv import QKV
-from tokenflock.dynamics.dynamics import AttentionLaw
+from tokenflock.dynamics.dynamics import AttentionLaw, Products
 from tokenflock.shapes import Points, Rows, Time, Tokens
 from tokenflock.spaces.sphere import normalise
 
@@ -26,6 +26,9 @@ class Scheme(QKV, AttentionLaw):
 
     def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
         return super().logits(t, normalise(q), normalise(x))
+
+    def products(self, t: Time, q: Points, x: Tokens) -> Products:
+        return super().products(t, normalise(q), normalise(x))
 
     def values(self, t: Time, x: Tokens) -> Tokens:
         return super().values(t, normalise(x))

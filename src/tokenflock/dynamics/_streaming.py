@@ -12,8 +12,10 @@ from jax.experimental import pallas as pl
 from tokenflock.dynamics._kernels import CEILING
 from tokenflock.dynamics._matrices import at
 from tokenflock.dynamics._padding import padded, widen
+from tokenflock.dynamics._tiles import Listening, listen
 from tokenflock.dynamics.dynamics import AttentionLaw, MeanField
 from tokenflock.shapes import Points, Time, Tokens, Weights
+from tokenflock.spaces import Sphere
 
 SIDE = 128  # points and tokens of one tile on a GPU
 
@@ -26,6 +28,30 @@ def by_rows(law: MeanField, t: Time, q: Points, x: Tokens, w: Weights, block: in
 def tiles(law: MeanField) -> bool:
     """Whether the field is the plain sum of logits and values, with nothing done to it after."""
     return type(law).field is AttentionLaw.field
+
+
+def by_products(
+    law: AttentionLaw, t: Time, q: Points, x: Tokens, w: Weights, interpret: bool = False
+) -> Points:
+    """The field by tiles where logits are inner products (`_tiles.listen`).
+
+    Where unit vectors that attract listen to each other, each is its own largest logit, and no
+    maximum is carried.
+    """
+    products = law.products(t, q, x)
+    if products is None:
+        raise ValueError("the logits of this law are no inner products")
+    queries, keys, scale, shift = products
+    values = law.values(t, x)
+
+    def heard(peaked: bool) -> Points:
+        how = Listening(divides=law.divides, peaked=peaked)
+        return listen(queries, keys, values, w, scale, shift, how, interpret)[0]
+
+    if q is not x or queries is not q or keys is not x or not isinstance(law.space, Sphere):
+        return heard(False)
+    attracts = (jnp.asarray(scale) >= 0) & jnp.all(w > 0)
+    return jax.lax.cond(attracts, lambda: heard(True), lambda: heard(False))
 
 
 def by_tiles(

@@ -117,8 +117,8 @@ class Block(Dynamics):
     @property
     def parts(self) -> dict[str, Part]:
         """The parts by name."""
-        fields = dataclasses.fields(self)
-        return {field.name: getattr(self, field.name) for field in fields if field.name != "beta"}
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: value for name, value in values.items() if isinstance(value, Part)}
 
     @property
     def space(self) -> Space:
@@ -130,14 +130,23 @@ class Block(Dynamics):
 
     def attention_by_head(self, t: Time, r: Tokens, w: Weights) -> Float[Array, "h n n"]:
         """The attention matrix of each head, for what it reads."""
-        return self._weights(self.heads.matrices(t, r.shape[-1]), t, r, w)
+        return self._weights(t, *self._asked(self.heads.matrices(t, r.shape[-1]), r, w), w)
 
-    def _weights(self, M: HeadMatrices, t: Time, r: Tokens, w: Weights) -> Float[Array, "h n n"]:
-        """The attention matrices of heads with these matrices."""
-        count, beta = self.heads.number, at(self.beta, t)
+    def _asked(
+        self, M: HeadMatrices, r: Tokens, w: Weights
+    ) -> tuple[Float[Array, "h n m"], Float[Array, "h n m"]]:
+        """Queries and keys of each head, turned to their places."""
+        count = self.heads.number
         Q = _biased(by_head(M.Q, r, count), M.q)
         K = _biased(by_head(M.K, r, count), M.k)
-        S = beta * (self.positions.turn(Q, w) @ jnp.swapaxes(self.positions.turn(K, w), 1, 2))
+        return self.positions.turn(Q, w), self.positions.turn(K, w)
+
+    def _weights(
+        self, t: Time, Q: Float[Array, "h n m"], K: Float[Array, "h n m"], w: Weights
+    ) -> Float[Array, "h n n"]:
+        """The attention matrices of heads with these queries and keys."""
+        beta = at(self.beta, t)
+        S = beta * (Q @ jnp.swapaxes(K, 1, 2))
         bias, seen = self.positions.bias(w), self.mask.seen(w)
 
         def head(S: Rows, bias: Rows | None) -> Rows:
@@ -146,14 +155,25 @@ class Block(Dynamics):
         each = 0 if bias is not None and bias.ndim == 3 else None
         return jax.vmap(head, (0, each))(S, bias)
 
+    def listen(
+        self,
+        t: Time,
+        Q: Float[Array, "h n m"],
+        K: Float[Array, "h n m"],
+        V: Float[Array, "h n e"],
+        w: Weights,
+    ) -> tuple[Float[Array, "h n e"], Float[Array, "h n 1"]]:
+        """(sum_j A_ij V_j, sum_j A_ij) of each head. An engine may know a way without A."""
+        A = self._weights(t, Q, K, w)
+        return A @ V, jnp.sum(A, axis=-1, keepdims=True)
+
     def attend(self, t: Time, r: Tokens, w: Weights) -> Tokens:
         """What attention says to each token, having read r."""
         M = self.heads.matrices(t, r.shape[-1])
-        A = self._weights(M, t, r, w)
         V = _biased(by_head(M.V, r, self.heads.number), M.v)
-        heard = A @ V
+        heard, total = self.listen(t, *self._asked(M, r, w), V, w)
         if self.heads.says_differences:
-            heard = heard - jnp.sum(A, axis=-1, keepdims=True) * V
+            heard = heard - total * V
         said = by_head(M.O, heard, self.heads.number)
         u = self.heads.share * jnp.sum(said, axis=0)
         return u if M.o is None else u + M.o

@@ -31,6 +31,15 @@ class Interaction(NamedTuple):
     D: Any = None
 
 
+class Products(NamedTuple):
+    """Logits that are inner products: scale <queries_i, keys_j> - shift."""
+
+    queries: Points
+    keys: Tokens
+    scale: Scalar | float
+    shift: Scalar | float = 0.0
+
+
 class Dynamics(Frozen):
     """A law of motion for n tokens x (n, d) with weights w (n,) that sum to one.
 
@@ -144,6 +153,13 @@ class Dynamics(Frozen):
         """The blocks that one Transformer layer applies in turn (attention, then feed-forward)."""
         return (self,)
 
+    def layer(
+        self, t: Time, x: Tokens, w: Weights, h: Scalar | float, noise: Tokens | None = None
+    ) -> Tokens:
+        """One sublayer of the layer map: x <- settle(x + h force + noise)."""
+        y = x + h * self.force(t, x, w)
+        return self.settle(y if noise is None else y + noise)
+
     def settle(self, x: Tokens) -> Tokens:
         """Tokens after a step of the layer map, brought back to where they live."""
         return self.space.project(x)
@@ -236,6 +252,10 @@ class AttentionLaw(MeanField):
     @abstractmethod
     def values(self, t: Time, x: Tokens) -> Tokens:
         """What a token says to those who listen."""
+
+    def products(self, t: Time, q: Points, x: Tokens) -> Products | None:
+        """Its logits as inner products, where they are: kernels on tensor cores want them so."""
+        return None
 
     @property
     def divides(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import jax.numpy as jnp
 
 from tokenflock.dynamics._kernels import interaction_energy
-from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow, Interaction
+from tokenflock.dynamics.dynamics import AttentionLaw, GradientFlow, Interaction, Products
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
@@ -53,6 +53,9 @@ class SelfAttention(AttentionLaw, GradientFlow):
 
     def logits(self, t: Time, q: Points, x: Tokens) -> Rows:
         return self.beta * (q @ x.T)
+
+    def products(self, t: Time, q: Points, x: Tokens) -> Products:
+        return Products(q, x, self.beta)
 
     def values(self, t: Time, x: Tokens) -> Tokens:
         return -x if self.repulsive else x

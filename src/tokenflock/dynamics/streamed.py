@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import jax
 import jax.numpy as jnp
 
-from tokenflock.dynamics._streaming import by_rows, by_tiles, tiles
+from tokenflock.dynamics._streaming import by_products, by_rows, by_tiles
+from tokenflock.dynamics._streaming import tiles as plain_sum
 from tokenflock.dynamics.dynamics import Around, AttentionLaw, MeanField
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.errors import require
@@ -49,11 +50,29 @@ class Streamed(Around, MeanField):
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         rows = partial(by_rows, self.base, block=self.block)
-        if x.dtype != jnp.float32 or not tiles(self.base):
+        if x.dtype != jnp.float32 or not plain_sum(self.base):
             return rows(t, q, x, w)
+        tiles = partial(by_products if self._products else by_tiles, self.base)
+        if q is x:  # tokens listen to tokens
+
+            def among(t: Time, x: Tokens, w: Weights) -> Points:
+                return tiles(t, x, x, w)
+
+            return jax.lax.platform_dependent(
+                jnp.asarray(t, x.dtype),
+                x,
+                w,
+                cuda=among,
+                default=lambda t, x, w: rows(t, x, x, w),
+            )
         return jax.lax.platform_dependent(
-            jnp.asarray(t, x.dtype), q, x, w, cuda=partial(by_tiles, self.base), default=rows
+            jnp.asarray(t, x.dtype), q, x, w, cuda=tiles, default=rows
         )
+
+    @property
+    def _products(self) -> bool:
+        """Whether the logits of its law are inner products."""
+        return type(self.base).products is not AttentionLaw.products
 
     def attention(self, t: Time, q: Points, x: Tokens, w: Weights) -> Rows:
         return self.base.attention(t, q, x, w)

@@ -9,23 +9,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.job import PASSAGE, Finished, Job, Parts, Paths, Values, advance, fill
 from tokenflock.engines.passing import happened, locate
+from tokenflock.engines.tiled import tiled
 from tokenflock.errors import SimulationError, overflowed
 from tokenflock.events.event import Event
 from tokenflock.observables.minimum_cosine import MinimumCosine
-from tokenflock.observables.observable import on_sphere
+from tokenflock.observables.observable import Observable, by_strips, on_sphere
 from tokenflock.shapes import Array
 from tokenflock.spaces import Sphere
 
 BLOCKS = 12
+
+
+def measured(observable: Observable, x: Array, w: Array) -> Array:
+    """What an observable says of any tokens."""
+    return observable.measure(x, w)
+
+
+class Tiles(NamedTuple):
+    """How the law listens by tiles, where it does; the same for all systems."""
+
+    peaked: bool
+    interpret: bool
+
+    def law(self, law: Dynamics) -> Dynamics:
+        """The law that does so."""
+        return tiled(law, self.peaked, self.interpret)
+
+
 Passage = tuple[Array, Array]  # step (slots, levels) that reached each level, -1; tokens before it
 
 
@@ -41,6 +61,7 @@ def _block(
     strides: Array,
     until: Event | None,
     passed: Array,
+    tiles: Tiles | None = None,
 ) -> tuple[Array, list[Array], Array, Passage]:
     """A block of frames of every slot: (tokens at its end, observables (slots, frames, ...), least
     cosine at its end, what was passed in it).
@@ -51,12 +72,8 @@ def _block(
 
     def system(x, key, values, first, passed):
         law, solver, observables = fill(parts, paths, values)
-        step_on = advance(solver, law, w, key, x.dtype)
-        look = (
-            on_sphere
-            if isinstance(law.space, Sphere)
-            else lambda observable, x, w: observable.measure(x, w)
-        )
+        step_on = advance(solver, law if tiles is None else tiles.law(law), w, key, x.dtype)
+        look = _look(law, tiles)
 
         def once(_, carry):
             now, passage = carry
@@ -76,9 +93,19 @@ def _block(
         )
         ((x, _), passage), values = jax.lax.scan(frame, ((x, first), nothing), strides)
         sound = jnp.isfinite(jnp.where(w[:, None] > 0, x, 0)).all()
-        return x, values, jnp.where(sound, MinimumCosine().measure(x, w), jnp.nan), passage
+        least = MinimumCosine().measure(x, w) if tiles is None else jnp.zeros((), x.dtype)
+        return x, values, jnp.where(sound, least, jnp.nan), passage
 
     return jax.vmap(system)(x, keys, swept, first, passed)
+
+
+def _look(law: Dynamics, tiles: Tiles | None) -> Callable[[Observable, Array, Array], Array]:
+    """How an observable is measured on tokens of this law."""
+    if tiles is not None:
+        return by_strips
+    if isinstance(law.space, Sphere):
+        return on_sphere
+    return measured
 
 
 def _note(passage: Passage, over: Array, now: tuple[Array, Array]) -> Passage:
@@ -115,9 +142,16 @@ def _shares(
 
 @eqx.filter_jit
 def _start(
-    parts: Parts, paths: Paths, x: Array, w: Array, swept: list[Any], until: Event | None
+    parts: Parts,
+    paths: Paths,
+    x: Array,
+    w: Array,
+    swept: list[Any],
+    until: Event | None,
+    tiles: Tiles | None = None,
 ) -> list[Array]:
     """Observables at time zero, and which levels of the event are reached there."""
+    look = measured if tiles is None else by_strips
 
     def observe(x, values):
         law, solver, observables = fill(parts, paths, values)
@@ -126,7 +160,7 @@ def _start(
             if until is None
             else happened(until, law, solver, jnp.asarray(0), x, w)
         )
-        return [*(observable.measure(x, w) for observable in observables), over]
+        return [*(look(observable, x, w) for observable in observables), over]
 
     return jax.vmap(observe)(x, swept)
 
@@ -138,6 +172,7 @@ def run(
     swept: list[Any],
     slots: int | None = 256,
     finished: Finished | None = None,
+    tiles: Tiles | None = None,
 ) -> Values:
     """Observables of every system at every frame, and the passage of its event (in steps).
 
@@ -152,7 +187,7 @@ def run(
         return dict(zip(names, values)) | passage
 
     if slots is None:
-        return named(*_whole(job, x, keys, swept))
+        return named(*_whole(job, x, keys, swept, tiles))
 
     def tell(done: np.ndarray, values: list[np.ndarray], steps: np.ndarray) -> None:
         if finished is not None and len(done):
@@ -162,7 +197,7 @@ def run(
 
 
 def _whole(
-    job: Job, x: Any, keys: jax.Array, swept: list[Any]
+    job: Job, x: Any, keys: jax.Array, swept: list[Any], tiles: Tiles | None
 ) -> tuple[list[jax.Array], np.ndarray]:
     """Every system at once, from the first frame to the last."""
     x, w, swept = (
@@ -170,10 +205,10 @@ def _whole(
         jnp.asarray(job.w, job.dtype),
         [jnp.asarray(values) for values in swept],
     )
-    *start, over = _start(job.parts, job.paths, x, w, swept, job.until)
+    *start, over = _start(job.parts, job.paths, x, w, swept, job.until, tiles)
     first, strides = jnp.zeros(len(x), jnp.int32), jnp.asarray(job.strides, jnp.int32)
     _, later, least, passage = _block(
-        job.parts, job.paths, x, w, keys, swept, first, strides, job.until, over
+        job.parts, job.paths, x, w, keys, swept, first, strides, job.until, over, tiles
     )
     _check_sound(job, least)
     steps = np.where(np.asarray(over), 0.0, np.nan)

@@ -11,14 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines import batch, lanes, resident
+from tokenflock.engines import batch, lanes, resident, tiled
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import UserError
 from tokenflock.matrices._random import RandomMatrices
+from tokenflock.observables.observable import STRIP
 
-ENGINES = ("auto", "batch", "resident", "lanes")
+ENGINES = ("auto", "batch", "resident", "tiled", "lanes")
 TENSOR_CORES = (  # three products of rounded halves recover single precision on a GPU
     "TF32_TF32_F32_X3"
 )
@@ -50,12 +51,13 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     still = "the resident engine takes matrices that do not change in time" if moving else None
     refusals = {
         "resident": still or resident.refusal(job, n, d, systems.matrices is not None),
+        "tiled": tiled.refusal(_filled(job, systems), d),
         "lanes": lanes.refusal(job, systems.matrices is not None, n),
     }
     if refusals.get(name):
         raise UserError(f"engine {name!r}: {refusals[name]}; use engine='batch'")
     if name == "auto":
-        name, why = _automatic(refusals, gpu)
+        name, why = _automatic(refusals, gpu, n)
     else:
         why = "asked for"
     chunk = _chunk(name, job, systems, rotated, n, d, count, memory)
@@ -63,17 +65,27 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     return Choice(name, why, rotated, chunk, partial(_run, name, job, systems, rotated, slots))
 
 
-def _automatic(refusals: dict[str, str | None], gpu: bool) -> tuple[str, str]:
+def _automatic(refusals: dict[str, str | None], gpu: bool, n: int) -> tuple[str, str]:
     """The fastest engine that does not refuse, and why it is the one."""
-    first = "resident" if gpu else "lanes"
-    refusal = refusals[first]
-    if refusal is None:
-        return first, (
-            "a GPU is there and a system fits on chip"
-            if gpu
-            else "the compiled loop serves this law on a CPU"
-        )
-    return "batch", refusal if gpu else f"no GPU, and {refusal}"
+    if not gpu:
+        refusal = refusals["lanes"]
+        if refusal is None:
+            return "lanes", "the compiled loop serves this law on a CPU"
+        return "batch", f"no GPU, and {refusal}"
+    if refusals["resident"] is None:
+        return "resident", "a GPU is there and a system fits on chip"
+    if refusals["tiled"] is None and n >= tiled.FEWEST:
+        return "tiled", f"a GPU is there, and {refusals['resident']}"
+    return "batch", refusals["resident"] if n < tiled.FEWEST else str(refusals["tiled"])
+
+
+def _filled(job: Job, systems: Systems) -> Job:
+    """The job with matrices of the shape that its systems will get."""
+    if systems.matrices is None:
+        return job
+    d, stack = systems.start.shape[1], systems.dynamics.stack
+    B = np.zeros((systems.matrices.layers(systems.t), *(() if stack is None else (stack,)), d, d))
+    return replace(job, law=systems.matrices.fill(job.law, B, B))
 
 
 def _chunk(
@@ -96,7 +108,7 @@ def _chunk(
     random = (
         0 if systems.matrices is None else 4 * heads * whole**2 * systems.matrices.layers(systems.t)
     )
-    work = 6 * n * n if name == "batch" else 0
+    work = {"batch": 6 * n * n, "tiled": 2 * heads * n * (6 * whole + STRIP)}.get(name, 0)
     each = size * (tokens + random + work + 4 * n * d + 2 * len(job.steps) * len(job.observables))
     require_memory(each, "one system", "take fewer tokens, dimensions or frames", on_device())
     most = min(
@@ -151,10 +163,17 @@ def _run(
         with jax.default_matmul_precision(
             "highest" if packets or job.dtype == "float64" else TENSOR_CORES
         ):
-            values = batch.run(job, x, jnp.asarray(keys), swept, slots, tell)
-    if not packets or name == "resident":
+            tiles = _tiles(job, swept) if name == "tiled" else None
+            slots = slots if tiles is None else None
+            values = batch.run(job, x, jnp.asarray(keys), swept, slots, tell, tiles)
+    if not packets or name in ("resident", "tiled"):
         tell(np.arange(count), values)
     return {key: value[:count] for key, value in values.items()}
+
+
+def _tiles(job: Job, swept: list[Any]) -> batch.Tiles:
+    """How the law of a job listens by tiles here."""
+    return batch.Tiles(tiled.peaked(job, swept), interpret=jax.default_backend() != "gpu")
 
 
 def _packet(systems: Systems, ids: np.ndarray, rotated: bool) -> tuple[np.ndarray, jax.Array]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
+from typing import ClassVar
 
 import jax.numpy as jnp
 
 from tokenflock.dynamics._kernels import log_sum_exp
 from tokenflock.dynamics.dynamics import Dynamics, Interaction
 from tokenflock.errors import UserError
-from tokenflock.observables.observable import Observable, needed, pairs
+from tokenflock.observables.observable import Observable, in_strips, needed
 from tokenflock.shapes import Array, Scalar, Tokens, Weights
 
 
@@ -69,6 +70,8 @@ class Energy(Observable):
     1.3591
     """
 
+    strips: ClassVar[bool] = True
+
     beta: float | None = None
     "inverse temperature; that of the dynamics unless given"
     convention: Convention = Convention.PAPER
@@ -107,16 +110,30 @@ class Energy(Observable):
         return self.beta is None
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
+        y = x if self.D is None else x @ self.D
+        return self._of_rows(*self._by_row(y, x, w), w)
+
+    def by_strips(self, x: Tokens, w: Weights) -> Scalar:
+        y = x if self.D is None else x @ self.D
+        rows = in_strips(lambda strip, _: jnp.stack(self._by_row(strip, x, w), axis=1), y)
+        return self._of_rows(rows[:, 0], rows[:, 1], w)
+
+    def _by_row(self, y: Tokens, x: Tokens, w: Weights) -> tuple[Array, Array]:
+        """(log sum_j w_j e^{beta <y_i, x_j>}, sum_j w_j <y_i, x_j>) of each row of y."""
+        G = y @ x.T
+        return log_sum_exp(self._safe(x) * G, w), jnp.sum(w * G, axis=1)
+
+    def _safe(self, x: Tokens) -> Scalar:
+        """beta, or 1 where the limit beta = 0 is meant."""
         beta = jnp.asarray(needed(self.beta, self, "beta"), x.dtype)
-        G = x @ x.T if self.D is None else x @ self.D @ x.T
-        flat = (beta == 0) & self.convention.has_half
-        safe = jnp.where(flat, 1, beta)
-        logs = (
-            self.convention.log_factor(safe, w) + log_sum_exp(log_sum_exp(safe * G, w)[None], w)[0]
-        )
-        limit = jnp.sum(0.5 * pairs(w) * G) * (
-            jnp.sum(w > 0) ** 2 if self.convention is Convention.SUM else 1
-        )
+        return jnp.where((beta == 0) & self.convention.has_half, 1, beta)
+
+    def _of_rows(self, logs: Array, sums: Array, w: Weights) -> Scalar:
+        flat = (jnp.asarray(self.beta, w.dtype) == 0) & self.convention.has_half
+        safe = self._safe(sums)
+        logs = self.convention.log_factor(safe, w) + log_sum_exp(logs[None], w)[0]
+        many = jnp.sum(w > 0) ** 2 if self.convention is Convention.SUM else 1
+        limit = 0.5 * jnp.sum(w * sums) * many
         if self.log:
             return jnp.where(flat, jnp.log(jnp.abs(limit)), logs)
         return jnp.where(flat, limit, self.convention.sign(safe) * jnp.exp(logs))

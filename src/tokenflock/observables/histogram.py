@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool
 
 from tokenflock.errors import require
-from tokenflock.observables.observable import CosineObservable, counted_pairs, pairs
+from tokenflock.observables.observable import PairObservable
 from tokenflock.shapes import Array, Rows, Weights
 
 
-class Histogram(CosineObservable):
+class Histogram(PairObservable):
     """Distribution of cosines over pairs i != j, as the share of pairs in each of `bins` equal bins
     of [-1, 1].
 
@@ -30,10 +31,16 @@ class Histogram(CosineObservable):
     def __check_init__(self) -> None:
         require(self.bins >= 1, "bins", "1 or more", self.bins)
 
-    def of_cosines(self, G: Rows, w: Weights) -> Array:
-        products = pairs(w) if self.diagonal else counted_pairs(w)
+    def by_row(self, G: Rows, apart: Bool[Array, "m n"], w: Weights) -> Array:
         place = jnp.clip(((G + 1) / 2 * self.bins).astype(int), 0, self.bins - 1)
-        return jnp.zeros(self.bins, G.dtype).at[place].add(products)
+        counted = jnp.broadcast_to(w, G.shape) if self.diagonal else jnp.where(apart, w, 0)
+        row = jnp.arange(G.shape[0])[:, None]
+        return jnp.zeros((G.shape[0], self.bins), G.dtype).at[row, place].add(counted)
+
+    def of_rows(self, rows: Array, w: Weights) -> Array:
+        shares = jnp.sum(w[:, None] * rows, axis=0)
+        pairs = jnp.sum(w * (jnp.sum(w) - w))
+        return shares if self.diagonal else shares / jnp.where(pairs > 0, pairs, 1)
 
     def coords(self) -> dict[str, Any]:
         edges = np.linspace(-1, 1, self.bins + 1)

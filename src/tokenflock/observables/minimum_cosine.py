@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+from jaxtyping import Bool
 
-from tokenflock.observables.observable import CosineObservable, real_pairs
-from tokenflock.shapes import Rows, Scalar, Weights
+from tokenflock.observables.observable import PairObservable
+from tokenflock.shapes import Array, Rows, Scalar, Weights
 
 
-class MinimumCosine(CosineObservable):
+class MinimumCosine(PairObservable):
     """Least inner product of two tokens: tokens are alpha-clustered when it exceeds alpha; 1 for a
     single token.
 
     Source: Definition in section 4 of arXiv 2312.10794.
     """
 
-    def of_cosines(self, G: Rows, w: Weights) -> Scalar:
-        return jnp.min(jnp.where(real_pairs(w), G, 1.0))
+    def by_row(self, G: Rows, apart: Bool[Array, "m n"], w: Weights) -> Array:
+        return jnp.min(jnp.where(apart & (w > 0), G, 1.0), axis=1)
+
+    def of_rows(self, rows: Array, w: Weights) -> Scalar:
+        return jnp.min(jnp.where(w > 0, rows, 1.0))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Bool
 
@@ -13,6 +15,8 @@ from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
 from tokenflock.shapes import Array, Rows, Tokens, Weights
 from tokenflock.spaces.sphere import normalise
+
+STRIP = 64  # rows of the matrix of all pairs that are held at once by `by_strips`
 
 
 class Observable(Frozen):
@@ -25,6 +29,7 @@ class Observable(Frozen):
     dims: ClassVar[tuple[str, ...]] = ()
     isotropic: ClassVar[bool] = True  # blind to rotations of all tokens at once
     on_chip: ClassVar[bool] = True  # made of what the GPU kernel of the resident engine can do
+    strips: ClassVar[bool] = False  # `by_strips` needs no matrix of all pairs
     unit: ClassVar[str] = ""
     labels: ClassVar[bool] = False  # values name groups of tokens: only which are equal counts
 
@@ -49,6 +54,10 @@ class Observable(Frozen):
         `measure`; else None.
         """
         return None
+
+    def by_strips(self, x: Tokens, w: Weights) -> Array:
+        """The value without a matrix of all pairs, where the member knows a way; else `measure`."""
+        return self.measure(x, w)
 
     def bind(self, dynamics: Dynamics) -> Observable:
         """This observable with what it lacks taken from the dynamics that ran."""
@@ -98,9 +107,52 @@ class CosineObservable(Observable):
         return self.of_cosines(cosines(x), w)
 
 
+class PairObservable(CosineObservable):
+    """An observable of cosines that is a sum over pairs, or the like: one value for each token
+    against all others, and what these values make together. So it needs no matrix of all pairs.
+    """
+
+    strips: ClassVar[bool] = True
+
+    @abstractmethod
+    def by_row(self, G: Rows, apart: Bool[Array, "m n"], w: Weights) -> Array:
+        """The values of tokens whose cosines with all are the rows of G; `apart` is i != j."""
+
+    @abstractmethod
+    def of_rows(self, rows: Array, w: Weights) -> Array:
+        """The observable from the values of all tokens."""
+
+    def of_cosines(self, G: Rows, w: Weights) -> Array:
+        order = jnp.arange(w.shape[0])
+        return self.of_rows(self.by_row(G, order[:, None] != order, w), w)
+
+    def by_strips(self, x: Tokens, w: Weights) -> Array:
+        u = normalise(x)
+
+        def strip(rows: Tokens, first: Array) -> Array:
+            i, j = first + jnp.arange(rows.shape[0]), jnp.arange(x.shape[0])
+            return self.by_row(jnp.clip(rows @ u.T, -1, 1), i[:, None] != j, w)
+
+        return self.of_rows(in_strips(strip, u), w)
+
+
+def in_strips(values: Callable[[Tokens, Array], Array], x: Tokens) -> Array:
+    """values(rows, number of the first row) for strips of tokens, one strip after the other."""
+    n = x.shape[0]
+    count = -(-n // STRIP)
+    strips = jnp.pad(x, ((0, count * STRIP - n), (0, 0))).reshape(count, STRIP, -1)
+    rows = jax.lax.map(lambda pair: values(*pair), (strips, STRIP * jnp.arange(count)))
+    return rows.reshape(count * STRIP, *rows.shape[2:])[:n]
+
+
 def reads_cosines(observable: Observable) -> bool:
     """Whether an observable can be told from the cosines alone, so that several may share them."""
     return isinstance(observable, CosineObservable) and observable.by_cosines
+
+
+def by_strips(observable: Observable, x: Tokens, w: Weights) -> Array:
+    """The value without a matrix of all pairs, where there is such a way."""
+    return observable.by_strips(x, w)
 
 
 def on_sphere(observable: Observable, x: Tokens, w: Weights) -> Array:
@@ -119,13 +171,6 @@ def cosines(x: Tokens) -> Rows:
 def pairs(w: Weights) -> Rows:
     """w_i w_j for all i and j."""
     return jnp.outer(w, jnp.asarray(w))
-
-
-def counted_pairs(w: Weights) -> Rows:
-    """w_i w_j for i != j, zero on the diagonal, scaled to sum to one (zero for a single token)."""
-    products = pairs(w) * (1 - jnp.eye(w.shape[0], dtype=w.dtype))
-    total = jnp.sum(products)
-    return products / jnp.where(total > 0, total, 1)
 
 
 def real_pairs(w: Weights) -> Bool[Array, "n n"]:

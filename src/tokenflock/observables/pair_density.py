@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+from jaxtyping import Bool
 
 from tokenflock.errors import require
 from tokenflock.frozen import concrete
-from tokenflock.observables.observable import CosineObservable
+from tokenflock.observables.observable import PairObservable
 from tokenflock.shapes import Array, Rows, Scalar, Weights
 
 
-class PairDensity(CosineObservable):
+class PairDensity(PairObservable):
     """Share of pairs i != j with <x_i, x_j> >= 1 - delta: the quantity p_delta of the phase
     diagrams.
 
@@ -39,9 +40,10 @@ class PairDensity(CosineObservable):
     def at_rest(self, value: Array) -> Array:
         return value > 1 - 1e-6
 
-    def of_cosines(self, G: Rows, w: Weights) -> Scalar:
-        order = jnp.arange(w.shape[0])
-        met = (1 - self.delta <= G) & (order[:, None] != order)
+    def by_row(self, G: Rows, apart: Bool[Array, "m n"], w: Weights) -> Array:
+        return jnp.sum(jnp.where((1 - self.delta <= G) & apart, w, 0), axis=1)
+
+    def of_rows(self, rows: Array, w: Weights) -> Scalar:
         pairs = jnp.sum(w) ** 2 - jnp.sum(w * w)
-        share = jnp.sum(w * jnp.sum(jnp.where(met, w, 0), axis=1)) / pairs
+        share = jnp.sum(w * rows) / pairs
         return jnp.where(jnp.sum(w > 0) > 1, jnp.minimum(share, 1.0), 1.0)

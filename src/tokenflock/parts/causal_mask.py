@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Bool
 
-from tokenflock.parts.mask import Mask
+from tokenflock.parts.mask import Integers, Mask
 from tokenflock.shapes import Array, Weights
 
 
@@ -22,7 +22,10 @@ class CausalMask(Mask):
 
     def seen(self, w: Weights) -> Bool[Array, "n n"]:
         order = jnp.arange(w.shape[0])
-        return order[:, None] > order if self.strict else order[:, None] >= order
+        return self.sees(order[:, None], order)
+
+    def sees(self, i: Integers, j: Integers) -> Bool[Array, "..."]:
+        return i > j if self.strict else i >= j
 
     @property
     def causal(self) -> bool:

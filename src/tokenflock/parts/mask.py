@@ -5,17 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import jax.numpy as jnp
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Integer
 
 from tokenflock.parts.part import Part
 from tokenflock.shapes import Array, Weights
 
+Integers = Integer[Array, "..."]
+
 
 def places(w: Weights) -> Float[Array, " n"]:
     """The place of each token in the sequence, from 0; tokens of weight zero take none."""
-    order = jnp.arange(w.shape[0])
-    counts = (w > 0).astype(w.dtype)
-    return jnp.sum(jnp.where(order[:, None] >= order, counts, 0), axis=-1) - 1
+    return jnp.cumsum((w > 0).astype(w.dtype)) - 1
 
 
 class Mask(Part):
@@ -24,6 +24,12 @@ class Mask(Part):
     @abstractmethod
     def seen(self, w: Weights) -> Bool[Array, "n n"] | None:
         """Whether token i (row) sees token j; None where all see all."""
+
+    def sees(self, i: Integers, j: Integers) -> Bool[Array, "..."] | None:
+        """Whether the token at place i sees that at j, by their places alone, where all tokens
+        count; None where places do not tell.
+        """
+        return None
 
     @property
     def causal(self) -> bool:

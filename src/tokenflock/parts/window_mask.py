@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool
 
 from tokenflock.errors import require
-from tokenflock.parts.mask import Mask, places
+from tokenflock.parts.mask import Integers, Mask, places
 from tokenflock.shapes import Array, Weights
 
 
@@ -39,6 +39,11 @@ class WindowMask(Mask):
         if not self.past:
             return jnp.abs(away) < self.width
         return (order[:, None] >= order) & (away < self.width)
+
+    def sees(self, i: Integers, j: Integers) -> Bool[Array, "..."]:
+        if not self.past:
+            return jnp.abs(i - j) < self.width
+        return (i >= j) & (i - j < self.width)
 
     @property
     def causal(self) -> bool:

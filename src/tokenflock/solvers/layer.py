@@ -35,7 +35,6 @@ class Layer(FixedStep):
     ) -> Tokens:
         noise = jnp.sqrt(self.h) * dynamics.shake(t, x, w, key) if dynamics.noisy else None
         for sublayer in dynamics.sublayers:
-            y = x + self.h * sublayer.force(t, x, w)
-            x = sublayer.settle(y if noise is None else y + noise)
+            x = sublayer.layer(t, x, w, self.h, noise)
             noise = None
         return x

@@ -15,6 +15,7 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.place import hosted, placed
+from tokenflock.engines.tiled import MANY
 from tokenflock.errors import OverflowWarning, UserError, overflowed, require
 from tokenflock.observables.observable import CosineObservable, Observable, cosines, reads_cosines
 from tokenflock.precision import cast, precision
@@ -119,11 +120,15 @@ def _chunks(count: int, most: int) -> list[np.ndarray]:
 
 
 def _chunk(observables: Sequence[Observable], x: jax.Array, w: jax.Array) -> Iterator[Array]:
-    G = _cosines(x) if any(map(reads_cosines, observables)) else None
+    many = x.shape[1] >= MANY
+    whole = [observable for observable in observables if not (many and observable.strips)]
+    G = _cosines(x) if any(map(reads_cosines, whole)) else None
     for observable in observables:
         quick = observable.on_host(x, w) if hosted(x) else None
         if quick is not None:
             yield quick
+        elif many and observable.strips:
+            yield _by_strips(observable, x, w)
         elif G is not None and isinstance(observable, CosineObservable) and observable.by_cosines:
             yield _of_cosines(observable, G, w)
         else:
@@ -138,6 +143,11 @@ def _cosines(x: Array) -> Array:
 @eqx.filter_jit
 def _of_cosines(observable: CosineObservable, G: Array, w: Array) -> Array:
     return jax.vmap(observable.of_cosines)(G, w)
+
+
+@eqx.filter_jit
+def _by_strips(observable: Observable, x: Array, w: Array) -> Array:
+    return jax.vmap(observable.by_strips)(x, w)
 
 
 @eqx.filter_jit

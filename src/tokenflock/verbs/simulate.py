@@ -20,6 +20,7 @@ from tokenflock.engines import single as engine
 from tokenflock.engines.coalescing import coalescing
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.place import placed
+from tokenflock.engines.tiled import MANY, for_many, law_refusal
 from tokenflock.errors import SimulationError, UserError, require
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable, reads_cosines
@@ -129,6 +130,7 @@ class Setting:
         blocks, heavy = [], []
         with precision(self.dtype), placed(*self.start.shape):
             law, x, w, key = prepare(self.dynamics, self.start, self.seed, self.dtype)
+            law = for_many(law, x, w)
             if self.noise is not None:
                 key = jax.random.wrap_key_data(jnp.asarray(self.noise, jnp.uint32))
             for block, left in self._blocks(law, x, w, key, steps, keep):
@@ -268,7 +270,9 @@ def _fits(
     kept = size * 2 * frames * (n * d + 2)
     what = f"a run of n = {n:,.0f} tokens in d = {d:,.0f} dimensions"
     require_memory(size * 16 * n * d, what, "take fewer tokens or dimensions", on_device())
-    if not isinstance(dynamics, (Fast, Streamed, NeuralODE)):
+    rows = isinstance(dynamics, (Fast, Streamed, NeuralODE))
+    many = int(n) >= MANY
+    if not rows and (not many or law_refusal(dynamics, start.weights(), int(d)) is not None):
         require_memory(
             size * n * n,
             f"{what}, each acting on each,",
@@ -279,7 +283,9 @@ def _fits(
     require_memory(
         kept, f"{what} with {frames:,} frames", "keep fewer frames, or take fewer tokens"
     )
-    if any(map(reads_cosines, observe)):
+    if any(
+        reads_cosines(observable) and not (many and observable.strips) for observable in observe
+    ):
         require_memory(
             size * n * n,
             f"an observable of all pairs of n = {n:,.0f} tokens",

@@ -1,0 +1,252 @@
+"""Attention by tiles is attention: the kernel gives the sums of its formula, the engine the numbers
+of `batch`, strips the observables of whole matrices.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock.catalogue import entries
+from tokenflock.dynamics import (
+    Attention,
+    AttentionLaw,
+    Block,
+    Causal,
+    Noisy,
+    SelfAttention,
+    Unnormalised,
+)
+from tokenflock.dynamics._streaming import by_products
+from tokenflock.dynamics._tiles import Listening, listen, listen_by_rows
+from tokenflock.engines import tiled
+from tokenflock.engines.job import Job
+from tokenflock.errors import UserError
+from tokenflock.observables import Energy, MeanCosine, OrderParameter, PairDensity
+from tokenflock.parts import CausalMask
+from tokenflock.precision import cast, precision
+from tokenflock.solvers import RK4, Layer
+from tokenflock.starts import Uniform
+
+N = 70  # more than a tile, and no multiple of one
+LAWS = [entry.load() for entry in entries("dynamics")]
+HOW = {
+    "softmax": Listening(),
+    "its own peak": Listening(peaked=True),
+    "no division": Listening(divides=False),
+    "past": Listening(sees=lambda i, j: i > j, causal=True),
+    "window, no division": Listening(False, lambda i, j: (i >= j) & (i - j < 7), causal=True),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compile_quickly():
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+def unit(d: int, seed: int = 0) -> np.ndarray:
+    x = np.random.default_rng(seed).normal(size=(N, d))
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def exact(q, k, v, w, c, shift, how):
+    """The sums, with the matrix of all pairs."""
+    seen = np.ones((len(q), len(k)), bool)
+    if how.sees is not None:
+        seen = np.asarray(how.sees(np.arange(len(q))[:, None], np.arange(len(k))))
+    E = np.where(seen, w * np.exp(c * q @ k.T - shift), 0)
+    Z = E.sum(axis=1)
+    if not how.divides:
+        return E @ v, Z
+    return E @ v / np.where(Z == 0, 1, Z)[:, None], (Z > 0).astype(float)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("d", [3, 18])
+def test_the_kernel_is_its_formula(how, d):
+    """Weights differ and some are zero; values and keys are of any size."""
+    random = np.random.default_rng(1)
+    x, w = unit(d), random.uniform(size=N) * (random.uniform(size=N) > 0.2)
+    v, w = 30 * x @ random.normal(size=(d, d)), w / w.sum()
+    k, c = (x, 4.0) if HOW[how].peaked else (5 * x @ random.normal(size=(d, d)), -0.5)
+    given = [jnp.asarray(a, jnp.float32) for a in (x, k, v, w, c)]
+    for value, wanted in zip(
+        listen(*given, 0.3, HOW[how], interpret=True), exact(x, k, v, w, c, 0.3, HOW[how])
+    ):
+        np.testing.assert_allclose(value, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+    with precision("float64"):
+        rows = listen_by_rows(*map(jnp.asarray, (x, k, v, w, c, 0.3)), HOW[how])
+    for value, wanted in zip(rows, exact(x, k, v, w, c, 0.3, HOW[how])):
+        np.testing.assert_allclose(value, wanted, rtol=1e-12, atol=1e-13)
+
+
+def test_small_numbers_keep_their_digits():
+    """Entries of 1e-3 and weights of attention far below the largest: half precision alone, or
+    halves that are not raised, would lose them.
+    """
+    x, w = 1e-3 * unit(18), np.full(N, 1 / N)
+    with jax.default_matmul_precision("highest"):
+        heard, _ = listen(*map(jnp.float32, (x, x, x, w, 1e6)), 0.0, Listening(), interpret=True)
+    wanted, _ = exact(x, x, x, w, 1e6, 1.0, Listening())
+    np.testing.assert_allclose(heard, wanted, rtol=0, atol=3e-10)
+
+
+def test_the_engine_gives_the_numbers_of_batch():
+    """Many systems, several betas, a law with matrices, one with heads, a mask and a norm."""
+    laws = [
+        (SelfAttention(), 6, {"beta": [1.0, 3.0]}, Layer(h=0.1)),
+        (Attention.example(d=6), 6, {}, RK4(h=0.1)),
+        (Block(heads=2, mask="window", norm="pre"), 6, {}, Layer(h=0.1)),
+    ]
+    observe = [PairDensity(delta=0.3), MeanCosine(), Energy(beta=2.0), OrderParameter()]
+    for law, d, over, solver in laws:
+        options = {"repeats": 2, "t": 0.2, "frames": 2, "keep": True, "dtype": "float32"}
+        results = [
+            flock.ensemble(
+                law,
+                Uniform(n=N, d=d),
+                over=over,
+                solver=solver,
+                observe=observe,
+                engine=engine,
+                **options,
+            )
+            for engine in ("tiled", "batch")
+        ]
+        for name in ("mean_cosine", "energy", "order_parameter", "pair_density"):
+            a, b = (result[name].values for result in results)
+            np.testing.assert_allclose(a, b, rtol=2e-6, atol=2e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_every_law_listens_by_tiles_or_says_why_not(law):
+    law, d, w = law.example(n=N, d=3), 3, np.full(N, 1 / N)
+    why = tiled.law_refusal(law, w, d)
+    if why is not None:
+        assert why.startswith("the tiled engine")
+        return
+    with precision("float64"):
+        law, x = cast(law, "float64"), law.space.project(jnp.asarray(unit(d)))
+        by_rows = tiled.tiled(law, tiled.is_peaked(law, [law.inverse_temperature], w), False)
+        t, w = jnp.float64(0.3), jnp.asarray(w)
+        np.testing.assert_allclose(
+            by_rows.velocity(t, x, w), law.velocity(t, x, w), rtol=0, atol=1e-13
+        )
+        np.testing.assert_allclose(
+            Layer(h=0.1).step(by_rows, t, x, w, jax.random.key(0)),
+            Layer(h=0.1).step(law, t, x, w, jax.random.key(0)),
+            rtol=0,
+            atol=1e-13,
+        )
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_inner_products_are_the_logits(law):
+    law, x, q = law.example(n=N, d=3), unit(3), 2 * unit(3, seed=1)[:9]
+    if not isinstance(law, AttentionLaw) or law.products(0.0, q, x) is None:
+        return
+    with precision("float64"):
+        queries, keys, scale, shift = law.products(0.3, jnp.asarray(q), jnp.asarray(x))
+        np.testing.assert_allclose(
+            scale * (queries @ keys.T) - shift,
+            law.logits(0.3, jnp.asarray(q), jnp.asarray(x)),
+            rtol=1e-12,
+            atol=1e-13,
+        )
+
+
+@pytest.mark.parametrize("beta", [3.0, -3.0])
+def test_the_field_by_products_is_the_law_s(beta):
+    with precision("float32"):
+        law, x = cast(SelfAttention(beta=beta), "float32"), jnp.asarray(unit(3), jnp.float32)
+        w, t = jnp.full(N, 1 / N, jnp.float32), jnp.float32(0)
+        wanted = law.field(t, x, x, w)
+        np.testing.assert_allclose(by_products(law, t, x, x, w, interpret=True), wanted, atol=5e-7)
+        np.testing.assert_allclose(
+            by_products(law, t, x[:9], x, w, interpret=True), wanted[:9], atol=5e-7
+        )
+
+
+def test_most_laws_do():
+    w = np.full(N, 1 / N)
+    kinds = {law.__name__ for law in LAWS if tiled.law_refusal(law.example(N, 3), w, 3) is None}
+    assert kinds >= {"SelfAttention", "Unnormalised", "Attention", "Causal", "MultiHead", "Block"}
+    assert "Sinkhorn" not in kinds and "Hardmax" not in kinds
+
+
+def test_a_token_is_its_own_peak_only_where_it_is():
+    """Where the carried maximum is left out, the own logit must be the largest."""
+    w, zero = np.full(4, 0.25), np.array([0.5, 0.5, 0.0, 0.0])
+    assert tiled.is_peaked(SelfAttention(), [2.0], w)
+    assert tiled.is_peaked(Causal(), [np.array([0.0, 2.0])], w)
+    for law, beta, weights in (
+        (SelfAttention(), [np.array([2.0, -1.0])], w),
+        (SelfAttention(), [None], w),
+        (SelfAttention(), [2.0], zero),
+        (Attention.example(), [2.0], w),
+        (Block(mask=CausalMask(strict=True)), [2.0], w),
+        (Attention(Q=-1.0), [2.0], w),
+        (Block(norm="none"), [2.0], w),
+        (Block(positions="rotary"), [2.0], w),
+    ):
+        assert not tiled.is_peaked(law, beta, weights)
+
+
+def test_the_kernel_lowers_for_a_gpu_that_is_not_there():
+    w = jnp.full(N, 1 / N, jnp.float32)
+    for law, d in ((SelfAttention(beta=2.0), 3), (Unnormalised(), 40), (Causal(), 40)):
+        with precision("float32"):
+            block = tiled.tiled(cast(law, "float32"), True, False)
+            step = jax.vmap(
+                lambda x, law=block: Layer(h=0.1).step(law, jnp.float32(0), x, w, jax.random.key(0))
+            )
+            lowered = jax.jit(step).trace(jnp.ones((2, N, d), jnp.float32))
+            assert "triton" in lowered.lower(lowering_platforms=("cuda",)).as_text()
+
+
+def test_simulate_takes_tiles_for_many_tokens(monkeypatch):
+    """And gives what it gives for few; the recipe names the law that was asked for."""
+    asked = {"t": 0.5, "frames": 2, "observe": [MeanCosine()], "seed": 1}
+    whole = flock.simulate(Noisy(SelfAttention()), Uniform(n=N, d=3), **asked)
+    seen = []
+    monkeypatch.setattr(tiled, "MANY", N)
+    monkeypatch.setattr(tiled.TiledBlock, "listening", lambda block: seen.append(1) or Listening())
+    by_tiles = flock.simulate(Noisy(SelfAttention()), Uniform(n=N, d=3), **asked)
+    assert seen
+    np.testing.assert_allclose(by_tiles.x, whole.x, rtol=0, atol=1e-12)
+    assert by_tiles.attrs["recipe"] == whole.attrs["recipe"]
+
+
+@pytest.mark.parametrize("kind", [entry.load() for entry in entries("observables")])
+def test_strips_give_the_observable_of_the_whole(kind):
+    observable = kind.example() if hasattr(kind, "example") else kind()
+    if not observable.strips:
+        return
+    observable = observable.bind(SelfAttention(beta=2.0))
+    random = np.random.default_rng(0)
+    w = random.uniform(size=N) * (random.uniform(size=N) > 0.3)
+    with precision("float64"):
+        for weights in (w / w.sum(), np.eye(N)[3]):
+            x = jnp.asarray(unit(3)), jnp.asarray(weights)
+            np.testing.assert_allclose(observable.by_strips(*x), observable.measure(*x), rtol=1e-12)
+
+
+def test_what_tiles_cannot_do_is_refused_in_words():
+    job = Job(SelfAttention(), Layer(), (), np.full(4, 0.25), np.arange(2), (), "float64", True)
+    assert "float32" in str(tiled.refusal(job, 3))
+    for law, word in (
+        (Block(attention="sinkhorn"), "exponentials"),
+        (Block(positions="alibi"), "bias"),
+        (Block.example().as_block(), None),
+    ):
+        why = tiled.law_refusal(law, np.full(4, 0.25), 3)
+        assert (why is None) if word is None else (word in str(why))
+    assert "200 coordinates" in str(tiled.law_refusal(SelfAttention(), np.full(4, 0.25), 200))
+    with pytest.raises(UserError, match="tiled"):
+        flock.ensemble(Block(attention="sinkhorn"), Uniform(n=4, d=3), engine="tiled", t=1.0)
