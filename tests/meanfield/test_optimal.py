@@ -11,6 +11,7 @@ from scipy.special import iv
 import tokenflock as flock
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import Goal, optimal_density, optimal_tokens, optimality_gap
+from tokenflock.meanfield.mirror_descent import _leap
 from tokenflock.meanfield.potential import energy_and_gradient
 from tokenflock.precision import precision
 from tokenflock.starts import Uniform
@@ -159,3 +160,16 @@ def test_a_density_that_has_not_converged_says_so():
     with pytest.warns(RuntimeWarning, match="not converged"):
         found = optimal_density(np.diag([1.0, 0.9]), points=64, steps=3)
     assert not bool(found.converged)
+
+
+@pytest.mark.parametrize("step", [0.5, 10.0, 200.0])
+def test_an_implicit_step_solves_its_equation(step):
+    """q + step V(q) = p + a constant, with the potential V of the density e^q."""
+    theta = 2 * np.pi * np.arange(24) / 24
+    g, x = np.full(24, 1 / 24), circle(theta)
+    K = np.exp(x @ np.diag([1.0, 0.3]) @ x.T)
+    p = np.cos(theta) + 0.3 * np.sin(2 * theta)
+    q = _leap(K, g, p, step)
+    mass = g * np.exp(q) / np.sum(g * np.exp(q))
+    rest = q - p + step * (K @ mass)
+    assert np.ptp(rest) < 1e-9 * step
