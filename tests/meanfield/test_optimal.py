@@ -173,3 +173,24 @@ def test_an_implicit_step_solves_its_equation(step):
     mass = g * np.exp(q) / np.sum(g * np.exp(q))
     rest = q - p + step * (K @ mass)
     assert np.ptp(rest) < 1e-9 * step
+
+
+@pytest.mark.filterwarnings("ignore:optimal_density has not converged:RuntimeWarning")
+@pytest.mark.parametrize("largest", [1.0, 30.0, 300.0])
+@pytest.mark.parametrize("least", [0.1, 0.0, -1.0])
+def test_however_anisotropic_the_matrix_the_answer_is_a_measure_that_knows_its_gap(largest, least):
+    D = np.diag([largest, least])
+    for goal in Goal:
+        found = optimal_density(D, goal, points=32, steps=340)
+        mass = (found.density * found.weight).values
+        assert mass.sum() == pytest.approx(1) and (mass >= 0).all()
+        V = goal.sign * np.exp(found.nodes.values @ D @ found.nodes.values.T) @ mass
+        gap = float(mass @ V - V.min())
+        assert bool(found.converged) == (gap < 1e-12)
+        assert np.isfinite(found.energy) and float(found.gap) >= 0
+
+
+def test_a_matrix_beyond_the_numbers_is_refused():
+    for make in (optimal_density, optimal_tokens):
+        with pytest.raises(flock.UserError, match="eigenvalues up to 300"):
+            make(np.diag([1000.0, 1.0]))
