@@ -10,7 +10,16 @@ from pathlib import Path
 
 from tokenflock.errors import UserError
 
-SECONDS = 20.0  # to look through a file, which takes a fraction of one
+SECONDS = 20  # of a processor to look through a file, which takes a fraction of one
+SLOWEST = 30  # times as long on a machine that is busy
+_LIMIT = """
+import sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]), int(sys.argv[2])))
+except (ImportError, OSError, ValueError):
+    pass
+"""
 _LOOK = """
 import contextlib, sys, h5py
 def look(name, item):
@@ -38,8 +47,9 @@ def require_sound(path: Path) -> None:
     if not sys.executable or _mark(path) in _SOUND:
         return
     try:
-        words = [sys.executable, "-c", _LOOK, str(path)]
-        code = subprocess.run(words, capture_output=True, timeout=SECONDS, check=False).returncode
+        words = [sys.executable, "-c", _LIMIT + _LOOK, str(path), str(SECONDS)]
+        longest = SLOWEST * SECONDS
+        code = subprocess.run(words, capture_output=True, timeout=longest, check=False).returncode
     except subprocess.TimeoutExpired:
         code = -1
     if code < 0:
