@@ -28,7 +28,7 @@ class Histogram(CosineObservable):
     "count i = j as well"
 
     def __check_init__(self) -> None:
-        require(self.bins >= 1, "bins", "1 or more", self.bins)
+        require(1 <= self.bins <= 10_000_000, "bins", "from 1 to 10,000,000", self.bins)
 
     def of_cosines(self, G: Rows, w: Weights) -> Array:
         products = pairs(w) if self.diagonal else counted_pairs(w)
