@@ -364,7 +364,7 @@ def test_all_architectures_are_here():
 
 
 def test_what_fills_a_shorter_prompt_is_nothing():
-    found = probe(small("bert"), ids(5, 9), record=Recording(attention=True), batch=2)
+    found = probe(small("bert"), ids(5, 9, 7), record=Recording(attention=True), batch=3)
     here, gone = found.isel(prompt=0, token=slice(0, 5)), found.isel(prompt=0, token=slice(5, None))
     assert not gone.w.any() and not gone.special.any() and not gone.x[1:].any()
     assert (gone.id == -1).all() and (gone.word == "").all()
