@@ -16,6 +16,7 @@ import copy
 import importlib
 import os
 import random
+import re
 import shutil
 import signal
 import sys
@@ -25,6 +26,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -59,30 +61,58 @@ TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the
         f"tests/papers/test_{name}.py" for name in ("claims", "verdicts", "reproduce")
     ],
 }
-NEAREST = {  # files whose own tests lie elsewhere, or are one of many
-    "dynamics/fast dynamics/_harmonics": ["tests/meanfield/test_fast.py"],
-    "dynamics/_streaming dynamics/streamed dynamics/_padding": [LAWS + "engines.py"],
-    "dynamics/noisy solvers/solver solvers/euler_maruyama": [ORACLES + "particles_noise.py"],
-    "dynamics/neural_ode dynamics/feed_forward": [ORACLES + "particles_solvers.py"],
-    "engines/_halves engines/resident": [LAWS + "engines.py"],
-    "engines/_lane_loop": [LAWS + "lanes.py"],
-    "engines/rotation engines/batch engines/choose engines/job": [LAWS + "ensembles.py"],
-    "theory/kernel theory/_special": [ORACLES + "theory_kernel.py"],
-    "theory/pair theory/_clock": [ORACLES + "theory_pair.py"],
-    "theory/rates theory/polygon": [ORACLES + "theory_rates.py"],
-    "theory/normalisation theory/gaussian theory/scaling": [ORACLES + "theory_flows.py"],
-    "theory/ott_antonsen theory/bbgky theory/middle": [ORACLES + "theory_flows.py"],
-    "theory/sharp theory/anisotropy theory/thresholds": [ORACLES + "theory_states.py"],
-    "theory/probability": [ORACLES + "theory_states.py"],
-    "meanfield/optimal meanfield/quasi_newton meanfield/certificate": [MEAN + "optimal.py"],
-    "meanfield/mirror_descent meanfield/functionals": [MEAN + "optimal.py"],
-    "meanfield/evolution meanfield/continuity meanfield/grids": [MEAN + "evolution.py"],
-    "gpt/watching gpt/flowing probing/own_gpt": ["tests/gpt/test_watching.py"],
-    "probing/huggingface probing/loading": ["tests/probing/test_models.py"],
-    "probing/laws probing/blocks": ["tests/probing/test_blocks.py"],
-    "gpt/gpt gpt/fast gpt/positions gpt/head": ["tests/gpt/test_ladder.py"],
-    "gpt/text gpt/sampling gpt/settings": ["tests/gpt/test_training.py"],
+NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds those of the others
+    "dynamics/_harmonics dynamics/fast": "meanfield/fast",
+    "dynamics/_kernels dynamics/_qkv dynamics/_matrices": "laws/formulas laws/degenerate",
+    "dynamics/_streaming dynamics/streamed dynamics/_padding": "laws/engines laws/formulas",
+    "dynamics/_schemes": "oracles/particles_equiangular laws/degenerate laws/formulas",
+    "dynamics/dynamics dynamics/self_attention": "laws/dynamics laws/formulas laws/kinds",
+    "dynamics/noisy": "oracles/particles_noise laws/compositions",
+    "dynamics/neural_ode dynamics/feed_forward": "laws/formulas laws/compositions",
+    "solvers/solver solvers/euler_maruyama": "laws/solvers oracles/particles_noise",
+    "observables/observable": "laws/observables laws/degenerate",
+    "engines/_lane_loop engines/lanes": "laws/lanes laws/settling faults/stores",
+    "engines/_patience": "laws/extremes laws/events laws/lanes",
+    "engines/_split_products engines/resident": "laws/engines laws/settling",
+    "engines/batch": "laws/ensembles laws/settling laws/randomness",
+    "engines/choose engines/job engines/rotation": "laws/ensembles laws/refusals laws/engines",
+    "engines/coalescing": "laws/coalescing oracles/merging_times",
+    "engines/differentiable engines/tangents": "gradients/flow_map gradients/spectra",
+    "engines/memory": "laws/refusals faults/files",
+    "engines/passing": "laws/passages laws/events",
+    "engines/single": "laws/events laws/solvers laws/extremes",
+    "engines/systems": "laws/again laws/randomness laws/ensembles",
+    "theory/_check theory/_guard": "oracles/theory_contract oracles/theory_domains",
+    "theory/_clock": "oracles/theory_pair oracles/theory_equiangular",
+    "theory/_roots": "oracles/theory_roots oracles/theory_rates",
+    "theory/_special": "oracles/theory_kernel oracles/theory_rates",
+    "meanfield/optimal meanfield/quasi_newton meanfield/certificate": "meanfield/optimal",
+    "meanfield/mirror_descent meanfield/potential": "meanfield/optimal",
+    "meanfield/functionals": "meanfield/evolution meanfield/optimal meanfield/branches",
+    "meanfield/evolution meanfield/continuity meanfield/grids": "meanfield/evolution",
+    "meanfield/density": "meanfield/evolution meanfield/branches",
+    "meanfield/continuing meanfield/equilibria meanfield/resting": "meanfield/branches",
+    "meanfield/measures": "meanfield/distances meanfield/evolution",
+    "probing/_former": "files/version_01",
+    "probing/_needs probing/loading probing/fetching": "probing/errors probing/models",
+    "probing/architectures/*": "probing/statistics probing/models probing/blocks",
+    "probing/blocks probing/laws": "probing/blocks probing/particles",
+    "probing/following probing/particles": "probing/particles probing/blocks",
+    "probing/hooks probing/layers probing/recording": "probing/statistics probing/models",
+    "probing/huggingface probing/model": "probing/models probing/errors",
+    "probing/options probing/prompts probing/texts": "probing/errors probing/statistics",
+    "probing/own_gpt": "gpt/watching probing/blocks",
+    "probing/streaming probing/surveying": "probing/statistics faults/files",
+    "probing/weights": "probing/figure1 gpt/watching",
+    "gpt/bigram gpt/feed_forward gpt/multi_head gpt/residual gpt/ladder": "gpt/ladder gpt/learning",
+    "gpt/gpt gpt/fast gpt/head gpt/positions": "gpt/ladder gpt/watching",
+    "gpt/checkpoint gpt/language gpt/training": "gpt/learning gpt/training gpt/watching",
+    "gpt/probing gpt/watching gpt/flowing": "gpt/watching",
+    "gpt/text gpt/sampling gpt/settings": "gpt/training gpt/command",
+    "reproduction/folder": "faults/folders files/hostile",
+    "reproduction/scale": "papers/items papers/reproduce",
 }
+NEAR = 4  # test files that speak of a source file: those that do so most
 LIBRARIES = ["pytest", "hypothesis", "jax", "jax.numpy", "diffrax", "optax", "optimistix", "numba"]
 LIBRARIES += [
     "scipy.stats",
@@ -265,22 +295,59 @@ def _put(parent: ast.AST, field: str, at: int | None, node: ast.AST) -> None:
 
 def chosen(folder: str, sample: int, seed: int) -> list[Mutant]:
     """A sample of the bugs of a folder, the same for the same seed; a larger one continues it."""
-    everything = [
-        one
-        for path in sorted((PACKAGE / folder).rglob("*.py"))
-        if path.name not in ("__init__.py", "place.py")  # where to run changes no number
-        for one in mutants(path)
-    ]
-    random.Random(f"{seed} {folder}").shuffle(everything)
-    return everything[:sample]
+    every = everything(folder)
+    random.Random(f"{seed} {folder}").shuffle(every)
+    return every[:sample]
+
+
+def everything(folder: str) -> list[Mutant]:
+    """Every bug that can be planted in a folder."""
+    return [mutant for path in sources(folder) for mutant in mutants(path)]
+
+
+def sources(folder: str) -> list[Path]:
+    """The files of a folder that hold numbers: where to run changes none."""
+    paths = sorted((PACKAGE / folder).rglob("*.py"))
+    return [path for path in paths if path.name not in ("__init__.py", "place.py")]
+
+
+def told_before(folder: str, path: Path) -> list[Mutant]:
+    """The bugs of a folder that the output of an earlier run names."""
+    said = re.findall(r"(\S+\.py):\d+ in (\S+): (.*)", path.read_text(encoding="utf-8"))
+    names = {" | ".join(parts) for parts in said if parts[0].startswith(f"{folder}/")}
+    return [mutant for mutant in everything(folder) if mutant.name in names] if names else []
 
 
 def tests_of(mutant: Mutant) -> list[str]:
     """Its tests, the nearest first."""
-    stem = mutant.file.removesuffix(".py")
-    near = [name for stems, names in NEAREST.items() if stem in stems.split() for name in names]
-    rest = [name for name in TESTS[mutant.file.split("/")[0]] if name not in near]
-    return [*near, *rest, DEFAULTS]
+    folder, _, rest = mutant.file.removesuffix(".py").partition("/")
+    near = nearest(folder, rest)
+    return [*near, *(name for name in TESTS[folder] if name not in near), DEFAULTS]
+
+
+@cache
+def nearest(folder: str, stem: str) -> list[str]:
+    """The test files of a source file: by hand, or those that speak most of its public names."""
+    name, whole = f"{folder}/{stem}", f"{folder}/{stem.partition('/')[0]}/*"
+    by_hand = [tests for files, tests in NEAREST.items() if {name, whole} & set(files.split())]
+    if by_hand:
+        return ["tests/{}/test_{}.py".format(*test.split("/")) for test in by_hand[0].split()]
+    spoken = re.compile(rf"\b(?:{'|'.join(_public(PACKAGE / folder / f'{stem}.py'))})\b")
+    counts = {
+        path.relative_to(ROOT).as_posix(): len(set(hits)) + len(hits) / 1000
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if (hits := spoken.findall(path.read_text(encoding="utf-8")))
+    }
+    return sorted(counts, key=lambda test: (-counts[test], test not in TESTS[folder]))[:NEAR]
+
+
+def _public(path: Path) -> list[str]:
+    """The names that a file defines for others, and its own."""
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    defined = ast.parse(path.read_text(encoding="utf-8")).body
+    names = [node.name for node in defined if isinstance(node, kinds)]
+    public = [name for name in names if not name.startswith("_")]
+    return [*public, re.escape(f"{path.parent.name}.{path.stem}")]
 
 
 def outcome(mutant: Mutant, tests: list[str], copied: Path, limit: float) -> str:
@@ -288,7 +355,8 @@ def outcome(mutant: Mutant, tests: list[str], copied: Path, limit: float) -> str
     path = copied / "tokenflock" / mutant.file
     before = path.read_text(encoding="utf-8")
     path.write_text(mutant.source, encoding="utf-8")
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
+    options = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
+    options += ["-c", str(ROOT / "pyproject.toml")]  # doctests, and warnings that are errors
     code: int | None = 0
     try:
         for marks in ("not slow", "slow"):
@@ -384,17 +452,33 @@ def judged(
     return counts
 
 
+def _table(folder: str) -> Iterator[str]:
+    """Which tests each file of a folder is tried on first."""
+    for path in sources(folder):
+        stem = path.relative_to(PACKAGE / folder).with_suffix("").as_posix()
+        yield f"{folder}/{stem}: {' '.join(nearest(folder, stem))}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folders", default=",".join(TESTS), help="below src/tokenflock")
     parser.add_argument("--sample", type=int, default=20, help="bugs for each folder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=300, help="seconds for one bug")
-    parser.add_argument("--list", choices=["all", "survivors", "planted"], default="survivors")
+    parser.add_argument("--again", type=Path, help="plant what the output of another run names")
+    choices = ["all", "survivors", "planted", "tests"]
+    parser.add_argument("--list", choices=choices, default="survivors")
     parser.add_argument("--trust", action="store_true", help="do not first run without a bug")
     options = parser.parse_args()
+    names = options.folders.split(",")
+    if options.list == "tests":
+        print("\n".join(line for name in names for line in _table(name)))
+        return
     folders = {
-        name: chosen(name, options.sample, options.seed) for name in options.folders.split(",")
+        name: told_before(name, options.again)
+        if options.again
+        else chosen(name, options.sample, options.seed)
+        for name in names
     }
     if options.list == "planted":
         print("\n".join(str(mutant) for planted in folders.values() for mutant in planted))
@@ -405,6 +489,8 @@ def main() -> None:
         copied = Path(place) / "src"
         shutil.copytree(ROOT / "src", copied, ignore=shutil.ignore_patterns("__pycache__"))
         for name, planted in folders.items():
+            if not planted:
+                continue
             total += judged(name, planted, copied, options)
     print(f"all: {score(total)}")
 

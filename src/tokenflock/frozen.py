@@ -27,6 +27,7 @@ import numpy as np
 from tokenflock.errors import UserError
 
 E = TypeVar("E", bound=enum.Enum)
+LARGEST = 2**62  # of whole numbers: machines count no further
 _WORDS = {
     "float": "a number",
     "int": "a whole number",
@@ -129,11 +130,15 @@ def _number(kind: str, value: Any, name: str) -> float | int | None:
         value = value.item()
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         return None
+    if isinstance(value, numbers.Integral) and abs(int(value)) >= LARGEST:
+        raise UserError(f"{name} must be smaller than 2^62, got {len(str(abs(int(value))))} digits")
     if not math.isfinite(value):
         raise UserError(f"{name} must be a finite number, got {value}")
     number = float(value)
     if kind == "float":
         return number
+    if abs(number) >= LARGEST:
+        raise UserError(f"{name} must be a whole number smaller than 2^62, got {number:g}")
     return int(value) if number == int(number) else None  # type: ignore[arg-type]
 
 

@@ -18,6 +18,7 @@ from tokenflock.gpt import Shape
 from tokenflock.gpt.checkpoint import fresh
 from tokenflock.gpt.gpt import FusedAttention, Move, dropout
 from tokenflock.gpt.head import Head
+from tokenflock.gpt.positions import rotated
 from tokenflock.gpt.settings import NORMS, POSITIONS, RUNGS
 from tokenflock.precision import cast, precision
 from tokenflock.spaces.sphere import normalise
@@ -207,3 +208,24 @@ def test_a_shared_model_runs_past_its_depth_and_others_do_not_change():
 def test_shapes_that_cannot_be_are_refused(wrong, message):
     with pytest.raises(UserError, match=message):
         Shape(**wrong)
+
+
+def test_a_plane_turns_by_its_own_angle():
+    """Planes (k, k + m/2) of place t by t 10^(-4 k / (m/2)), as complex numbers."""
+    m, x = 8, np.random.default_rng(0).normal(size=(5, 8))
+    turn = np.exp(1j * np.arange(5)[:, None] * 10_000.0 ** (-np.arange(m // 2) / (m // 2)))
+    expected = (x[:, : m // 2] + 1j * x[:, m // 2 :]) * turn
+    with precision("float64"):
+        found = np.asarray(rotated(jnp.asarray(x)))
+    np.testing.assert_allclose(found[:, : m // 2] + 1j * found[:, m // 2 :], expected, rtol=1e-12)
+
+
+def test_attention_of_ngpt_is_that_of_unit_vectors_at_its_beta():
+    layer = FusedAttention(Shape(vocab=5, width=8, heads=2, norm="ngpt"), jax.random.key(2))
+    x = jax.random.normal(jax.random.key(3), (1, 7, 8))
+    q, k, _ = (M.reshape(7, 2, 4) for M in jnp.split(x[0] @ layer.qkv, 3, axis=1))
+    for h in range(2):
+        S = layer.beta[h] * normalise(q[:, h]) @ normalise(k[:, h]).T
+        weights = np.tril(np.exp(S))
+        rows = weights / weights.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(layer.matrix(x)[0][0, h], rows, rtol=1e-4, atol=1e-6)

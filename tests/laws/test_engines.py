@@ -265,6 +265,15 @@ def test_products_of_halves_are_exact_to_single_precision(size):
         assert (np.abs(np.asarray(ours, float) - exact) / scale).max() < 2e-6
 
 
+def test_columns_of_any_size_are_products_of_halves_too():
+    x = np.asarray(Sphere().project(jnp.asarray(RANDOM.normal(size=(16, 32)))), np.float32)
+    N = (RANDOM.normal(size=(32, 8)) * np.geomspace(1e-6, 1e6, 8)).astype(np.float32)
+    with precision("float32"):
+        found = with_split_products(lambda x, N: x @ N)(jnp.asarray(x), jnp.asarray(N))
+    exact = x.astype(float) @ N.astype(float)
+    assert (np.abs(np.asarray(found, float) - exact) / abs(N).max(axis=0)).max() < 2e-6
+
+
 def test_products_of_halves_reach_into_functions_and_leave_loops():
     """The traced function is the same function: called functions, several results, and a loop that
     is not entered.

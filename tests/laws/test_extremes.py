@@ -61,6 +61,15 @@ def test_log_energy_never_overflows():
     )
 
 
+@pytest.mark.usefixtures("double")
+def test_log_energy_is_a_number_for_every_beta_that_is_one():
+    """log (e^beta / (2 beta)) at consensus."""
+    x, w = jnp.ones((3, 1)), jnp.full(3, 1 / 3)
+    for beta in (1e-300, 1.0, 1e308):
+        found = float(Energy(beta=beta, log=True).measure(x, w))
+        assert found == pytest.approx(beta - np.log(2) - np.log(beta), rel=1e-12)
+
+
 def test_an_antipodal_pair_rests_for_every_beta():
     for beta in (0.0, 1.0, 30.0):
         run = flock.simulate(

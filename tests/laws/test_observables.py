@@ -10,7 +10,7 @@ from scipy.stats import ortho_group
 
 import tokenflock as flock
 from tokenflock.catalogue import entries
-from tokenflock.dynamics import Causal, SelfAttention
+from tokenflock.dynamics import Block, Causal, SelfAttention
 from tokenflock.observables import (
     AttentionEntropy,
     ClusterCount,
@@ -27,6 +27,8 @@ from tokenflock.observables import (
     PairDensity,
     SpanDimension,
 )
+from tokenflock.observables._components import by_hooking, by_squaring
+from tokenflock.parts import CausalMask
 from tokenflock.verbs import measure as measuring
 
 LAW = SelfAttention(beta=2.0)
@@ -193,3 +195,30 @@ def test_an_energy_beyond_the_numbers_is_told():
     with pytest.warns(RuntimeWarning, match=r"energy is not finite in float64.*Energy\(log=True\)"):
         assert np.isinf(flock.measure(run, Energy()).energy.values).any()
     assert np.isfinite(flock.measure(run, Energy(log=True)).log_energy.values).all()
+
+
+def test_a_single_token_agrees_with_itself():
+    for w in ([1.0], [1.0, 0.0]):
+        x = jnp.eye(len(w), 3)
+        assert float(MeanCosine().measure(x, jnp.asarray(w))) == 1
+        assert float(MinimumCosine().measure(x, jnp.asarray(w))) == 1
+
+
+def test_who_listens_to_nobody_has_no_entropy():
+    law = Block(mask=CausalMask(strict=True))
+    x, w = tokens(4)
+    heard = np.asarray(AttentionEntropy(law).measure(x, w))
+    assert heard[0] == 0 and heard[1] == pytest.approx(0)
+    assert (heard[2:] > 0).all()
+
+
+def test_clusters_of_many_tokens_are_those_of_few():
+    """Both ways to find connected components, on graphs with chains and tokens left out."""
+    random = np.random.default_rng(1)
+    for share in (0.01, 0.05, 0.3):
+        near = random.random((40, 40)) < share
+        here = random.random(40) < 0.8
+        near = jnp.asarray((near | near.T | np.eye(40, dtype=bool)) & here[:, None] & here)
+        labels = np.asarray(by_squaring(near))
+        np.testing.assert_array_equal(by_hooking(near), labels)
+        assert (labels[~here] == -1).all() and (labels[here] >= 0).all()

@@ -11,6 +11,7 @@ import tokenflock as flock
 from tokenflock.dynamics import Noisy, SelfAttention, Unnormalised
 from tokenflock.engines import batch
 from tokenflock.engines.job import Job
+from tokenflock.engines.passing import locate
 from tokenflock.errors import UserError
 from tokenflock.events import Consensus, Merged, Stationary
 from tokenflock.observables import ClusterCount, MinimumCosine, PairDensity
@@ -252,3 +253,21 @@ def test_errors_of_curves_cover_the_truth():
 def test_times_that_are_none_are_refused():
     with pytest.raises(UserError, match="times"):
         kaplan_meier(np.array([1.0, np.nan]))
+
+
+class Noon:
+    """Happens at a time, whatever the tokens do."""
+
+    def margins(self, law, t, x, w):
+        return jnp.asarray([0.7 - t])
+
+
+def test_an_event_is_found_at_its_own_time_within_a_step():
+    """Steps of 0.5 from 0.5 to 1: 0.7 is two fifths of the way."""
+    with precision("float64"):
+        law, solver, x, w = SelfAttention(), RK4(h=0.5), jnp.eye(2), jnp.full(2, 0.5)
+        ends = (x, solver.step(law, jnp.asarray(0.5), x, w, None))
+        share, there = locate(Noon(), law, solver, jnp.asarray(1), ends, w, None, 0)
+        assert float(share) == pytest.approx(0.4, abs=1e-12)
+        part = RK4(h=0.2).step(law, jnp.asarray(0.5), x, w, None)
+        np.testing.assert_allclose(there, part, rtol=1e-12)

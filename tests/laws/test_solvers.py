@@ -15,7 +15,7 @@ from tokenflock.errors import UserError
 from tokenflock.precision import precision
 from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, FixedStep, Heun, Layer
 from tokenflock.solvers.adaptive import Method
-from tokenflock.starts import Given
+from tokenflock.starts import Given, Uniform
 
 LAW = SelfAttention(beta=2.0)
 SOLVERS = [entry.load()() for entry in entries("solvers")]
@@ -129,3 +129,10 @@ def test_tolerances_and_numbers_of_steps_are_positive():
     for wrong in ({"rtol": 0.0}, {"atol": 0.0}, {"rtol": -1e-3}, {"atol": -1e-3}, {"max_steps": 0}):
         with pytest.raises(UserError, match=next(iter(wrong))):
             Adaptive(**wrong)
+
+
+def test_a_long_run_that_begins_with_short_steps_is_not_given_up():
+    """A first step of a thousandth of the whole says nothing of those that follow."""
+    run = flock.simulate(SelfAttention(beta=1.0), Uniform(n=3, d=3), t=1e5, frames=2)
+    assert float(run.time[-1]) == 1e5
+    np.testing.assert_allclose(run.x[-1], run.x[-1, :1].values.repeat(3, axis=0), atol=1e-6)

@@ -7,7 +7,15 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention
-from tokenflock.meanfield import Ground, VonMises, evolve, wasserstein, weighted_bounds
+from tokenflock.meanfield import (
+    Ground,
+    VonMises,
+    evolve,
+    optimal_density,
+    wasserstein,
+    weighted_bounds,
+)
+from tokenflock.meanfield.measures import weighted_points
 from tokenflock.starts import Uniform
 
 ot = pytest.importorskip("ot")
@@ -67,3 +75,12 @@ def test_what_is_no_measure_is_refused():
     latitudes = evolve(SelfAttention(4.0), VonMises(1.0), t=0.01, frames=2, d=3, points=48)
     with pytest.raises(flock.UserError, match="latitudes"):
         wasserstein(latitudes, np.eye(3))
+
+
+def test_a_density_on_the_sphere_is_its_nodes_and_their_masses():
+    least = optimal_density(np.diag([1.0, 0.5, 0.2]), points=6, steps=5, tolerance=1.0)
+    x, w = weighted_points(least)
+    np.testing.assert_allclose(x, least.nodes.values.reshape(-1, 3), rtol=1e-12)
+    assert w.sum() == pytest.approx(1) and w.shape == (72,)
+    np.testing.assert_allclose(w @ x, 0, atol=1e-12)  # as heavy on either side
+    assert wasserstein(least, least) == pytest.approx(0, abs=1e-6)

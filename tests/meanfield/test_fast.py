@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import spherical_in
 
 import tokenflock as flock
 from tokenflock.dynamics import Clock, Fast, SelfAttention, Sinkhorn, Unnormalised
@@ -108,3 +110,21 @@ def test_other_dimensions_and_laws_are_refused_with_a_way_out():
         Fast(Sinkhorn())
     with pytest.raises(flock.UserError, match="tolerance"):
         Fast(tolerance=0.0)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_beta_that_the_order_does_not_serve_gives_no_number():
+    """On S^2 the first term that is left out weighs (2 l + 1) i_l(beta) / i_0(beta), l = order + 1:
+    up to ten times the tolerance it may be, and no more.
+    """
+    order, tolerance = 10, 1e-6
+    x, w = system(5, 3)
+
+    def left_out(beta):
+        l = order + 1
+        return (2 * l + 1) * spherical_in(l, beta) / spherical_in(0, beta) / tolerance
+
+    for share, served in ((9.0, True), (11.0, False)):
+        beta = brentq(lambda beta, share=share: left_out(beta) - share, 0.1, 50.0)
+        law = Fast(SelfAttention(beta=beta), tolerance=tolerance, order=order)
+        assert bool(jnp.isfinite(law.velocity(0.0, x, w)).all()) == served

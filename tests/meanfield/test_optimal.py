@@ -11,6 +11,7 @@ from scipy.special import iv
 import tokenflock as flock
 from tokenflock.dynamics import Burger
 from tokenflock.meanfield import Goal, optimal_density, optimal_tokens, optimality_gap
+from tokenflock.meanfield.mirror_descent import _leap
 from tokenflock.meanfield.potential import energy_and_gradient
 from tokenflock.precision import precision
 from tokenflock.starts import Uniform
@@ -159,3 +160,37 @@ def test_a_density_that_has_not_converged_says_so():
     with pytest.warns(RuntimeWarning, match="not converged"):
         found = optimal_density(np.diag([1.0, 0.9]), points=64, steps=3)
     assert not bool(found.converged)
+
+
+@pytest.mark.parametrize("step", [0.5, 10.0, 200.0])
+def test_an_implicit_step_solves_its_equation(step):
+    """q + step V(q) = p + a constant, with the potential V of the density e^q."""
+    theta = 2 * np.pi * np.arange(24) / 24
+    g, x = np.full(24, 1 / 24), circle(theta)
+    K = np.exp(x @ np.diag([1.0, 0.3]) @ x.T)
+    p = np.cos(theta) + 0.3 * np.sin(2 * theta)
+    q = _leap(K, g, p, step)
+    mass = g * np.exp(q) / np.sum(g * np.exp(q))
+    rest = q - p + step * (K @ mass)
+    assert np.ptp(rest) < 1e-9 * step
+
+
+@pytest.mark.filterwarnings("ignore:optimal_density has not converged:RuntimeWarning")
+@pytest.mark.parametrize("largest", [1.0, 30.0, 300.0])
+@pytest.mark.parametrize("least", [0.1, 0.0, -1.0])
+def test_however_anisotropic_the_matrix_the_answer_is_a_measure_that_knows_its_gap(largest, least):
+    D = np.diag([largest, least])
+    for goal in Goal:
+        found = optimal_density(D, goal, points=32, steps=340)
+        mass = (found.density * found.weight).values
+        assert mass.sum() == pytest.approx(1) and (mass >= 0).all()
+        V = goal.sign * np.exp(found.nodes.values @ D @ found.nodes.values.T) @ mass
+        gap = float(mass @ V - V.min())
+        assert bool(found.converged) == (gap < 1e-12)
+        assert np.isfinite(found.energy) and float(found.gap) >= 0
+
+
+def test_a_matrix_beyond_the_numbers_is_refused():
+    for make in (optimal_density, optimal_tokens):
+        with pytest.raises(flock.UserError, match="eigenvalues up to 300"):
+            make(np.diag([1000.0, 1.0]))

@@ -12,7 +12,12 @@ from tokenflock.theory.equiangular import (
     equiangular_speed,
     equiangular_time,
 )
-from tokenflock.theory.layers import layer_cosines, layer_crossing, layer_transition_curve
+from tokenflock.theory.layers import (
+    _layer_gaps,
+    layer_cosines,
+    layer_crossing,
+    layer_transition_curve,
+)
 from tokenflock.theory.transition import crossing_time, transition_curve
 
 BETAS = [0, 0.1, 1, 2, 3, 4, 5, 6, 6.5, 7, 8, 9]
@@ -227,3 +232,11 @@ def test_errors_name_the_argument_and_the_remedy(call, argument):
         ValueError, match=rf"^{argument} must be .*, got .*Write for example {argument}="
     ):
         call()
+
+
+def test_layers_that_just_suffice_at_beta_zero_cross_there():
+    """n = 2, h = 1, beta = 0: x + mean(x) and its twin, (3, 1) and (1, 3), have cosine 3/5."""
+    delta = _layer_gaps(np.asarray(1.0), 2, 0.0, 1.0, 0.0)
+    assert delta == pytest.approx(0.4, rel=1e-12)
+    assert layer_transition_curve(1.0, n=2, delta=delta, h=1.0) == 0
+    assert np.isnan(layer_transition_curve(1.0, n=2, delta=delta * (1 - 1e-9), h=1.0))

@@ -180,3 +180,9 @@ def test_the_keywords_of_a_film_are_the_fields_of_a_shot():
 def test_a_keyword_that_a_film_does_not_have_is_named(circle_run, tmp_path):
     with pytest.raises(flock.UserError, match="film has no option 'vieuw'; did you mean view"):
         plots.film(circle_run, tmp_path / "run.mp4", **{"vieuw": "circle"})
+
+
+def test_more_pictures_between_layers_than_the_memory_holds_are_refused(model, tmp_path):
+    with pytest.raises(flock.UserError, match="write fewer of them between layers"):
+        plots.film(model, tmp_path / "model.mp4", between=10**12)
+    assert not list(tmp_path.iterdir())

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import pickle
+from types import SimpleNamespace
 
 import pytest
 
 from tests.probing.conftest import ids, small, torch
 from tokenflock.errors import SimulationError, UserError
+from tokenflock.gpt.text import Characters
 from tokenflock.probing import (
     Recording,
     Selection,
     Variant,
     cached,
     choose,
+    fetching,
     load,
     probe,
     texts,
 )
+from tokenflock.probing.own_gpt import OwnGPT
 
 
 @pytest.fixture
@@ -160,3 +164,56 @@ def test_prompts_are_chosen_by_length_and_seed(folder):
     assert [len(one.ids) for one in choose(loaded, many, minimum=10)] == [20, 30, 40, 25]
     with pytest.raises(UserError, match="the longest has 40"):
         choose(loaded, many, minimum=100)
+
+
+def test_long_lines_are_paragraphs_of_their_own():
+    long = "word " * 200
+    assert [one.text for one in texts.paragraphs(f"{long}\nshort\n\nlast")] == [
+        long.strip(),
+        "short",
+        "last",
+    ]
+
+
+def test_a_model_of_ours_refuses_tokens_that_it_does_not_know():
+    alphabet = Characters("abc")
+    model = OwnGPT(None, SimpleNamespace(alphabet=alphabet), None)
+    assert list(model.encode(texts.Text("", (0, 2)), 8).ids) == [0, 2]
+    for wrong in ((), (-1, 0), (0, alphabet.size)):
+        with pytest.raises(UserError, match="tokens from 0 to 2"):
+            model.encode(texts.Text("", wrong), 8)
+
+
+def test_the_hub_is_asked_where_the_user_says_it_is(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        fetching.socket, "create_connection", lambda place, timeout: asked.append(place) or Closed()
+    )
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_ENDPOINT", "http://mirror.example:8080")
+    assert fetching._online()
+    monkeypatch.delenv("HF_ENDPOINT")
+    assert fetching._online()
+    assert asked == [("mirror.example", 8080), ("huggingface.co", 443)]
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert not fetching._online()
+
+
+class Closed:
+    """A connection that nobody uses."""
+
+    def close(self):
+        pass
+
+
+def test_more_than_the_memory_holds_is_refused_before_the_model_runs(monkeypatch, tmp_path):
+    """2 prompts, 4 layers, 9 tokens, width 16, 4 bytes each: 2,304 bytes for each prompt."""
+    monkeypatch.setattr("tokenflock.engines.memory.free", lambda: 3000.0)
+    model, prompts = small("gpt2"), ids(5, 9)
+    assert "needs 4.61 kB of memory" in complaint(model, prompts, batch=2)
+    assert "out='probe.nc'" in complaint(model, prompts, batch=1)
+    matrices = complaint(model, prompts[1:], record=Recording(attention=True))
+    assert "batch=1" in matrices  # 2 heads, 81 numbers, 3 layers, kept in 4
+    assert probe(model, prompts, batch=1, out=tmp_path / "probe.nc").sizes["prompt"] == 2

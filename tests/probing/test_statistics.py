@@ -361,3 +361,12 @@ def test_half_precision_gives_the_same_picture(dtype):
 
 def test_all_architectures_are_here():
     assert len(CONFIGS) == 9
+
+
+def test_what_fills_a_shorter_prompt_is_nothing():
+    found = probe(small("bert"), ids(5, 9, 7), record=Recording(attention=True), batch=3)
+    here, gone = found.isel(prompt=0, token=slice(0, 5)), found.isel(prompt=0, token=slice(5, None))
+    assert not gone.w.any() and not gone.special.any() and not gone.x[1:].any()
+    assert (gone.id == -1).all() and (gone.word == "").all()
+    assert not gone.attention[1:].any() and not here.attention[1:, ..., 5:].any()
+    np.testing.assert_allclose(here.attention[1:].sum("other"), 1, atol=1e-5)

@@ -20,6 +20,6 @@ def cite(run: Annotated[Path, Parameter(help="a saved run")], /) -> None:
     Example: `tokenflock cite run.nc`
     """
     import tokenflock as flock
-    from tokenflock.cli.opening import opened
+    from tokenflock.verbs.save_load import load
 
-    flock.cite(opened(run))
+    flock.cite(load(run))

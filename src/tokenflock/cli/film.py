@@ -41,9 +41,9 @@ def film(
     """
     out = out or run.with_suffix(".mp4")
     replaced = replaceable(out)
-    from tokenflock.cli.opening import opened
+    from tokenflock.verbs.save_load import load
 
-    result = one_prompt(opened(run), prompt)
+    result = one_prompt(load(run), prompt)
     keep_compiled()
     from tokenflock.plots import film as make
 

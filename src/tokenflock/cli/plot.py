@@ -112,9 +112,9 @@ def plot(
     picture.check()
     out = out or run.with_suffix(".png")
     replaced = replaceable(out)
-    from tokenflock.cli.opening import opened
+    from tokenflock.verbs.save_load import load
 
-    result = one_prompt(opened(run), prompt)
+    result = one_prompt(load(run), prompt)
     chosen = _kind(kind, _holds(result))
     keep_compiled()
     from tokenflock import plots

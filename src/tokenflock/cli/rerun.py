@@ -42,9 +42,9 @@ def rerun(
     changes = dict(_change(text) for text in set or [])
     keep_compiled()
     import tokenflock as flock
-    from tokenflock.cli.opening import opened
+    from tokenflock.verbs.save_load import load
 
-    result = flock.rerun(opened(run), **changes)
+    result = flock.rerun(load(run), **changes)
     flock.save(result, out)
     say("", title=str(result.attrs["title"]).removeprefix("tokenflock: "))
     saved(out, replaced, f"; see it with: tokenflock plot {out}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json as jsonlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -13,9 +14,11 @@ from cyclopts import Parameter
 from tokenflock.catalogue import Entry, Option, find
 from tokenflock.cli.console import console, say
 from tokenflock.cli.values import numbers
+from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
 from tokenflock.theory._guard import explains_nan, guarded, numbers_in
 
+ARRAYS = 60  # numbers held for each row: those of the formula, and the table that is printed
 _EXAMPLE = """
 
     Example: `tokenflock theory transition-curve --n 32 --delta 1e-3 --t 10,20,30`
@@ -105,6 +108,12 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
         for name, value in given.items()
         if isinstance(value, np.ndarray) and value.size > 1
     }
+    rows = math.prod(float(value.size) for value in lists.values())
+    require_memory(
+        8 * rows * (len(lists) + ARRAYS),
+        f"a table of {rows:,.0f} rows",
+        "give shorter lists, or ranges of fewer numbers",
+    )
     grids = (
         dict(zip(lists, (grid.ravel() for grid in np.meshgrid(*lists.values(), indexing="ij"))))
         if lists

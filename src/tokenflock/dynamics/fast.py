@@ -17,6 +17,7 @@ from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 
 # times rounding: a Z below it is noise, at a token that weighs nothing and is far from all others
 FLOOR = 1e-3
+MOST = 100_000  # degrees of the series
 
 if TYPE_CHECKING:
     from tokenflock.dynamics.block import Block
@@ -77,7 +78,7 @@ class Fast(Around, MeanField, GradientFlow):
                 self.tolerance,
                 "write e.g. tolerance=1e-12",
             )
-        require(self.order >= 1, "order", "1 or more", self.order)
+        require(1 <= self.order <= MOST, "order", f"from 1 to {MOST:,}", self.order)
 
     @property
     def direct(self) -> SelfAttention | Unnormalised:

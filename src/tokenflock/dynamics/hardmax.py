@@ -16,6 +16,8 @@ from tokenflock.dynamics._matrices import (
     width,
 )
 from tokenflock.dynamics.dynamics import MeanField
+from tokenflock.errors import require
+from tokenflock.frozen import concrete
 from tokenflock.shapes import Array, Points, Rows, Time, Tokens, Weights
 from tokenflock.spaces import Euclidean, Space
 
@@ -51,6 +53,7 @@ class Hardmax(MeanField):
 
     def __check_init__(self) -> None:
         check_attention("Hardmax", self.Q, self.K, self.V)
+        require(not concrete(self.tie) or self.tie >= 0, "tie", "0 or more", self.tie)
 
     @property
     def space(self) -> Space:

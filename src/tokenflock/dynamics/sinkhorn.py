@@ -12,6 +12,8 @@ from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 
+MOST = 10_000  # rounds at every step of a solver
+
 if TYPE_CHECKING:
     from tokenflock.dynamics.block import Block
 
@@ -49,7 +51,7 @@ class Sinkhorn(MeanField, GradientFlow):
                 self.beta,
                 "at beta = 0 use SelfAttention(beta=0)",
             )
-        require(self.rounds >= 1, "rounds", "at least 1", self.rounds)
+        require(1 <= self.rounds <= MOST, "rounds", f"from 1 to {MOST:,}", self.rounds)
 
     def potential(self, x: Tokens, w: Weights) -> Weights:
         """f = log u at the tokens."""

@@ -44,8 +44,9 @@ class Merged(Event):
         require(self.clusters >= 1, "clusters", "1 or more", self.clusters)
         if concrete(self.delta):
             require(0 < self.delta < 2, "delta", "between 0 and 2", self.delta)
-        fine = self.since is None or self.since >= self.clusters
-        require(fine, "since", f"clusters = {self.clusters} or more", self.since)
+        fine = self.since is None or self.clusters <= self.since <= 1_000_000
+        wanted = f"clusters = {self.clusters} or more, at most 1,000,000"
+        require(fine, "since", wanted, self.since)
 
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
         return self.margins(dynamics, t, x, w)[-1]

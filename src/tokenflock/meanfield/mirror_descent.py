@@ -8,7 +8,6 @@ any length finish the work.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve
 
 from tokenflock.meanfield.potential import Goal, Numbers
 
@@ -99,7 +98,10 @@ def _leap(K: Numbers, g: Numbers, p: Numbers, step: float) -> Numbers | None:
             return best
         J = step * (K - V[:, None]) * w
         J[np.diag_indices_from(J)] += 1.0
-        move = solve(J, rest, check_finite=False)
+        try:
+            move = np.linalg.solve(J, rest)
+        except np.linalg.LinAlgError:
+            return None
         q = q - move * min(1.0, 20.0 / max(1e-300, float(np.abs(move).max())))
     return best if least < 1e-11 else None
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from tokenflock.errors import require
 
 Numbers = NDArray[np.float64]
+LARGEST = 300.0  # of the eigenvalues of D: the square of e^300 is still a number
 
 
 class Goal(enum.Enum):
@@ -48,6 +49,9 @@ def symmetric(D: ArrayLike) -> Numbers:
         f"an array of shape {D.shape}",
         "write e.g. D=np.diag([1.0, 0.25])",
     )
+    size = float(np.linalg.norm(D, 2))
+    largest = f"of eigenvalues up to {LARGEST:g}, beyond which its exponentials are no numbers"
+    require(size <= LARGEST, "D", largest, f"{size:.3g}")
     return D
 
 

@@ -31,7 +31,7 @@ class Convention(enum.Enum):
     def log_factor(self, beta: Scalar, w: Weights) -> Scalar:
         """log of the absolute value of the factor before M."""
         pairs = 2 * jnp.log(jnp.sum(w > 0).astype(w.dtype))
-        half = -jnp.log(2 * jnp.abs(beta))
+        half = -jnp.log(2.0) - jnp.log(jnp.abs(beta))  # 2 beta may overflow
         return {
             "paper": half,
             "sum": half + pairs,

@@ -29,7 +29,7 @@ class Histogram(PairObservable):
     "count i = j as well"
 
     def __check_init__(self) -> None:
-        require(self.bins >= 1, "bins", "1 or more", self.bins)
+        require(1 <= self.bins <= 10_000_000, "bins", "from 1 to 10,000,000", self.bins)
 
     def by_row(self, G: Rows, apart: Bool[Array, "m n"], w: Weights) -> Array:
         place = jnp.clip(((G + 1) / 2 * self.bins).astype(int), 0, self.bins - 1)

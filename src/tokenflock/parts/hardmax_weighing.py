@@ -6,6 +6,8 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
+from tokenflock.errors import require
+from tokenflock.frozen import concrete
 from tokenflock.parts.weighing import Logits, Weighing
 from tokenflock.shapes import Rows, Weights
 
@@ -24,6 +26,9 @@ class HardmaxWeighing(Weighing):
 
     tie: float = 1e-9
     "how near to the maximum counts as a tie"
+
+    def __check_init__(self) -> None:
+        require(not concrete(self.tie) or self.tie >= 0, "tie", "0 or more", self.tie)
 
     def weigh(self, logits: Logits, w: Weights) -> Rows:
         S = jnp.where(w > 0, logits.sum, -jnp.inf)

@@ -41,7 +41,7 @@ class RandomFeedForward(TokenMap):
     "of the matrices"
 
     def __check_init__(self) -> None:
-        require(self.hidden >= 1, "feed_forward.hidden", "1 or more", self.hidden)
+        require(1 <= self.hidden <= 10_000, "feed_forward.hidden", "from 1 to 10,000", self.hidden)
         if self.period is not None and concrete(self.period):
             require(self.period > 0, "feed_forward.period", "positive", self.period)
 

@@ -31,7 +31,8 @@ class SinkhornWeighing(Weighing):
     "how often rows and columns are normalised"
 
     def __check_init__(self) -> None:
-        require(self.rounds >= 1, "SinkhornWeighing.rounds", "1 or more", self.rounds)
+        fits = 1 <= self.rounds <= 10_000
+        require(fits, "SinkhornWeighing.rounds", "from 1 to 10,000", self.rounds)
 
     def weigh(self, logits: Logits, w: Weights) -> Rows:
         S = logits.sum

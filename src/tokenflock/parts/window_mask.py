@@ -31,7 +31,8 @@ class WindowMask(Mask):
     "only the past"
 
     def __check_init__(self) -> None:
-        require(self.width >= 1, "WindowMask.width", "1 or more", self.width)
+        fits = 1 <= self.width < 2**31
+        require(fits, "WindowMask.width", "from 1 to below 2^31", self.width)
 
     def seen(self, w: Weights) -> Bool[Array, "n n"]:
         place, order = places(w), jnp.arange(w.shape[0])

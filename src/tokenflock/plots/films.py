@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.colors import to_rgba_array
 
+from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError, require
 from tokenflock.files import whole, writable
 from tokenflock.plots._density_stage import DensityStage
@@ -161,6 +162,7 @@ def _moving(result: xr.Dataset, between: int | None, fps: float) -> xr.Dataset:
         result["layer"].values if "layer" in result.coords else np.arange(result.sizes["layer"])
     )
     between = int(np.clip(SECONDS * fps / len(layers), 1, 30)) - 1 if between is None else between
+    _check_memory(result, (len(layers) - 1) * (between + 1) + 1)
     places = np.interp(
         np.arange((len(layers) - 1) * (between + 1) + 1) / (between + 1),
         np.arange(len(layers)),
@@ -168,6 +170,15 @@ def _moving(result: xr.Dataset, between: int | None, fps: float) -> xr.Dataset:
     )
     return result.drop_dims("layer").assign(
         x=result["x"].assign_coords(layer=layers).interp(layer=places)
+    )
+
+
+def _check_memory(result: xr.Dataset, pictures: int) -> None:
+    """Refuse more pictures between layers than the memory holds."""
+    require_memory(
+        float(pictures) * result["x"][0].size * 8 * 3,
+        f"a film of {pictures:,} pictures",
+        "write fewer of them between layers, e.g. between=10",
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import recipe as recipes
+from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError, require
 from tokenflock.observables.observable import Observable
 from tokenflock.probing.loading import load
@@ -68,6 +69,7 @@ def probe(
     layers = record.places(loaded.facts.depth)
     _check_asked(record, observe, batch)
     size = max(map(len, prompts))
+    _check_memory(loaded.facts, record, (len(prompts), len(layers), size), batch, out is None)
     sink = Memory() if out is None else File(out, len(prompts))
     attrs = _attrs(loaded, record, tokens, length, observe)
     with sink:
@@ -89,6 +91,32 @@ def _check_asked(record: Recording, observe: Sequence[Observable], batch: int) -
         "True where nothing else is kept",
         record.states,
     )
+
+
+def _check_memory(
+    facts: Facts, record: Recording, shape: tuple[int, int, int], batch: int, kept: bool
+) -> None:
+    """Refuse what the memory cannot hold: the states and matrices of a batch, and, unless they are
+    written to a file, those of all prompts.
+    """
+    prompts, layers, size = shape
+    number = 8 if facts.dtype == "float64" else 4
+    states = float(layers * size * facts.width * number) * (2 if record.sublayers else 1)
+    matrices = float(facts.heads * size * size * 4) if record.attends else 0.0
+    together = min(batch, prompts)
+    what = f"{together:,} prompts at once, of {size:,} tokens in {layers:,} layers,"
+    require_memory(
+        together * (states + matrices * (facts.depth + layers * record.attention)),
+        what,
+        "write a smaller batch, e.g. batch=1, or record fewer layers",
+    )
+    if kept:
+        held = states * record.states + matrices * layers * record.attention
+        require_memory(
+            prompts * held,
+            f"{prompts:,} prompts of {size:,} tokens in {layers:,} layers",
+            "write out='probe.nc', which keeps them on disk, or record fewer layers",
+        )
 
 
 def half_layers(result: xr.Dataset) -> xr.Dataset:

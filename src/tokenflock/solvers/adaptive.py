@@ -49,7 +49,8 @@ class Adaptive(Solver):
         for name in ("rtol", "atol"):
             value = getattr(self, name)
             require(value is None or value > 0, name, "positive", value, "write e.g. rtol=1e-9")
-        require(self.max_steps >= 1, "max_steps", "1 or more", self.max_steps)
+        fits = 1 <= self.max_steps < 2**31
+        require(fits, "max_steps", "from 1 to below 2^31", self.max_steps)
 
     def tolerances(self, dtype: str) -> tuple[float, float]:
         """(rtol, atol) for a precision."""

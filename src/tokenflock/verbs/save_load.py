@@ -10,6 +10,7 @@ import xarray as xr
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
 from tokenflock.files import whole_stream, writable
+from tokenflock.verbs.sound import require_sound, trusted
 
 
 def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
@@ -18,14 +19,20 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     writable(path)
     with whole_stream(path) as stream:
         result.to_netcdf(stream, engine="h5netcdf")
+    trusted(path)
     return path
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Read a result back, recipe included."""
+    """Read a result back, recipe included.
+
+    A file that was not written here is first looked through in a process of its own, once: a
+    damaged one ends in one clear line, even where the library below would crash or never end.
+    """
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} does not exist; write one with: tokenflock simulate --out {path}")
+    require_sound(path)
     try:
         with xr.open_dataset(path, engine="h5netcdf") as lazy:
             require_memory(

@@ -254,8 +254,15 @@ def prepare(dynamics: Dynamics, start: Start, seed: int, dtype: str):
     Tokens are drawn in float32 and then cast, so that both precisions start from the same ones.
     """
     drawing, noise = jax.random.split(jax.random.key(seed))
-    with precision("float32"):
+    with precision("float32"), np.errstate(over="ignore", invalid="ignore"):
         x = np.asarray(start.draw(drawing))
+    require(
+        bool(np.isfinite(x).all()),
+        "start",
+        "within what float32 holds, in which tokens are drawn",
+        repr(start),
+        "take smaller values",
+    )
     law = cast(dynamics, dtype)
     x = law.space.project(jnp.asarray(dynamics.space.admit(x).astype(dtype)))
     return law, x, jnp.asarray(start.weights(), dtype), noise
