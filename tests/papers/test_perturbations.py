@@ -729,9 +729,137 @@ SMALL_GPT = {
     ],
 }
 
+METASTABILITY = {
+    "kinetic": [
+        numbers(
+            "a clock that runs twice as fast",
+            times("moments/met", 0.5),
+            "moments-sa",
+            "moments-usa",
+            "last-sa",
+            "last-usa",
+            "beyond",
+        ),
+        numbers(
+            "an energy with a half in front",
+            each(times("sa/energy", 0.5), times("usa/energy", 0.5)),
+            "energies-sa",
+            "plateau-sa",
+            "energies-usa",
+            "plateau-usa",
+        ),
+        numbers(
+            "runs read from their end",
+            each(backwards("sa/energy", "time"), backwards("usa/energy", "time")),
+            "climb-sa",
+            "climb-usa",
+        ),
+        numbers(
+            "both clocks taken for one",
+            chosen(
+                "moments/met", lambda met: 54.0 * met, law="USA in the clock of arXiv 2312.10794"
+            ),
+            "clock",
+        ),
+        numbers(
+            "token 3 joins at once, and the last merge follows",
+            chosen("moments/met", lambda met: 0 * met + 1.0, law="SA", pair=["3 and 4"]),
+            "order",
+        ),
+        numbers(
+            "a last merge without its wait",
+            chosen("moments/met", lambda met: 0.5 * met, law="SA", pair=["all"]),
+            "wait",
+        ),
+        numbers(
+            "SA without its denominator",
+            chosen("moments/met", lambda met: 2 * met, law="SA", pair=["all"]),
+            "within",
+        ),
+    ],
+    "staircase": [
+        numbers(
+            "4 joins the first three before 5",
+            chosen("middle", lambda energy: 0 * energy + 17 / 25, plateau=[13]),
+            "level-13",
+        ),
+        numbers(
+            "an energy without the tokens' own part",
+            put("middle", lambda energy, part: energy - 0.2),
+            "level-7",
+            "level-11",
+        ),
+        theory(
+            "clusters that move as if they were light",
+            "closed_form",
+            lambda right: lambda beta, name: 1.5 * right(beta, name),
+            "time-2-and-3",
+            "time-4-and-5",
+            "time-all",
+        ),
+        numbers(
+            "half of the exponent",
+            put("met", lambda met, part: np.sqrt(met)),
+            "exponent",
+        ),
+        numbers("a mean that SA would move", put("drift", lambda drift, part: 1e-3), "mean"),
+        numbers("a last frame before the last merge", times("energy", 13 / 25), "end"),
+    ],
+    "caps": [
+        theory(
+            "the closed form of another number of tokens",
+            "equiangular_time",
+            lambda right: lambda gamma, n, *given, **more: right(gamma, n + 1, *given, **more),
+            "closed-form-sa",
+        ),
+        numbers(
+            "half of the exponent",
+            each(
+                put("alone/left", lambda left, part: np.sqrt(left)),
+                put("crowd/left", lambda left, part: left**0.3),
+            ),
+            "closed-form-usa",
+            "exponent-sa",
+            "exponent-usa",
+            "stays-sa",
+            "stays-usa",
+        ),
+        numbers("tokens that hardly meet", times("crowd/tight", 1000.0), "meets-sa", "meets-usa"),
+        numbers("a lemma with the bound of e^(-beta)", times("lemma/share", 10.0), "lemma"),
+    ],
+    "survival": [
+        theory(
+            "a pair by the clock 2t",
+            "merging_time",
+            lambda right: lambda *given, **more: right(*given, **more) / 2,
+            "pairs-2",
+            "pairs-3",
+            "pairs-8",
+            "mean-2",
+            "mean-3",
+            "mean-8",
+        ),
+        theory(
+            "the lifetime at twice the beta",
+            "polygon_lifetime",
+            lambda right: lambda k, beta: right(k, 2 * beta),
+            "tail-2",
+            "tail-3",
+        ),
+        numbers(
+            "systems that wait three times as long",
+            times("crowds/met", 4.0),
+            "crowd-2",
+            "crowd-3",
+        ),
+        numbers("a pair of equal masses always", times("last/said", 1.01), "last"),
+    ],
+}
+
 PERTURBATIONS = {
     f"{paper}/{stem}": wrongs
     for paper, items in (
+        ("dynamic-metastability", METASTABILITY),
         ("meanfield-models", MEANFIELD),
         ("perspective", PERSPECTIVE),
         ("small-gpt", SMALL_GPT),
