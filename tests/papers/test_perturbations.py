@@ -729,6 +729,140 @@ SMALL_GPT = {
     ],
 }
 
+CAUSAL = {
+    "fig2": [
+        numbers(
+            "tokens that wander",
+            each(
+                put("runs/place", lambda place, part: place + 0.1 * part.time / (1 + part.time)),
+                put("long/place", lambda place, part: place + 0.1 * part.time / (1 + part.time)),
+            ),
+            "hold",
+            "hold-long",
+        ),
+        numbers(
+            "all tokens at the first",
+            put("runs/place", lambda place, part: place.where(part.time < 20, place[:, :1, :1])),
+            "at-least",
+            "covered",
+        ),
+        numbers(
+            "tokens that never gather",
+            put("runs/place", lambda place, part: place.isel(time=0).where(part.time > 74, place)),
+            "at-most",
+        ),
+        numbers(
+            "one cluster in the end",
+            put("runs/place", lambda place, part: place.where(part.time < 100, 0.0)),
+            "still",
+        ),
+        theory(
+            "caps of half the size",
+            "strong_centres",
+            lambda right: lambda delta, d, n: right(delta / 2, d, n),
+            "strong",
+        ),
+        theory(
+            "the range of attraction in degrees",
+            "attraction_range",
+            lambda right: lambda beta: np.degrees(right(beta)),
+            "range",
+        ),
+    ],
+    "consensus": [
+        numbers(
+            "a first token that drifts",
+            put("flow/still", lambda still, part: 1e-6),
+            "still",
+        ),
+        numbers(
+            "a token that stays at the antipode",
+            put("flow/far", lambda far, part: np.maximum(far, 1.9)),
+            "consensus",
+            "rate",
+        ),
+        theory(
+            "two tokens that both move",
+            "pair_time",
+            lambda right: lambda *given: right(*given) / 2,
+            "pair",
+        ),
+        numbers(
+            "attention without the token itself",
+            put("rest/found", lambda rate, part: -1.0),
+            "eigenvalues",
+        ),
+        numbers("equal distances", put("rest/mode", lambda mode, part: 1.0), "mode"),
+        numbers(
+            "values that are not projected",
+            each(
+                times("values/simple/first", 1e4),
+                put("values/simple/cosine", lambda cosine, part: 0.5),
+                times("values/double/cosine", -1.0),
+            ),
+            "simple",
+            "double",
+        ),
+        numbers(
+            "a first token by Euler's method",
+            put("values/simple/first", lambda off, part: 1e-2),
+            "first-alone",
+        ),
+    ],
+    "parking": [
+        theory(
+            "caps of twice the angle",
+            "strong_centres",
+            lambda right: lambda delta, d, n: right(2 * delta, d, n),
+            "strong-2-20",
+            "strong-2-200",
+            "strong-3-20",
+            "strong-3-200",
+            "strong-4-200",
+        ),
+        theory(
+            "cars on a line of length 2 pi - delta",
+            "renyi_centres",
+            lambda right: lambda delta: right(delta) * (1 - delta / (2 * np.pi)),
+            "parking",
+        ),
+    ],
+    "middle": [
+        numbers("a law without its factor beta m", times("rates/mean", 0.5), "rate-1", "rate-2"),
+        numbers("modes that do not grow", times("rates/mean", -1.0), "rate-3"),
+        theory(
+            "the influence at twice the depth",
+            "position_influence",
+            lambda right: lambda s, t, *more: right(s, 2 * t, *more),
+            "influence",
+            "end",
+        ),
+        theory(
+            "a critical depth without its factor 2",
+            "middle_critical_time",
+            lambda right: lambda *given: right(*given) / 2,
+            "critical",
+        ),
+        numbers(
+            "positions counted from the end",
+            backwards("chain/influence", "s"),
+            "beginning",
+            "first",
+        ),
+        numbers(
+            "an influence that only falls",
+            put("chain/influence", lambda value, part: -part.s + 0 * value + 2),
+            "middle",
+        ),
+        numbers(
+            "a law of no influence",
+            times("full/cosine", 0.0),
+            "full-end",
+            "full-beginning",
+        ),
+    ],
+}
+
 METASTABILITY = {
     "kinetic": [
         numbers(
@@ -859,6 +993,7 @@ METASTABILITY = {
 PERTURBATIONS = {
     f"{paper}/{stem}": wrongs
     for paper, items in (
+        ("causal", CAUSAL),
         ("dynamic-metastability", METASTABILITY),
         ("meanfield-models", MEANFIELD),
         ("perspective", PERSPECTIVE),

@@ -232,8 +232,8 @@ def _law_claims(alone: xr.Dataset, crowd: xr.Dataset, name: str) -> list[Claim]:
         ),
         Claim(
             f"meets-{tag}",
-            f"under {name} the tokens of each cap have met up to 2e^(−λβ) in squared distance before"
-            " T₁ = 2n e^(8εβ) + enλβ²/(β−1): greatest share of T₁ that they need",
+            f"under {name} the tokens of each cap have met up to 2e^(−λβ) in squared distance"
+            " before T₁ = 2n e^(8εβ) + enλβ²/(β−1): greatest share of T₁ that they need",
             SOURCE,
             float((tight.values / latest[:, None]).max()),
             at_most(1.0),

@@ -61,7 +61,10 @@ def compute(scale: Scale) -> xr.DataTree:
         {"met": (("law", "pair"), met), "by_angles": (("plain", "pair"), other)},
         coords={"law": list(LAWS), "plain": list(LAWS[:2]), "pair": list(PAIRS)},
     )
-    runs = {name.lower(): _run(name, times) for name in LAWS[:2]}
+    runs = {
+        name.lower(): _run(name, np.union1d(times, float(row[-1]) * np.array([0.9, 0.97, 0.995])))
+        for name, row in zip(LAWS[:2], met)
+    }
     setting = f"n = 5, d = 2, beta = {BETA:g}; the angles of the published code"
     return xr.DataTree.from_dict(
         {"/": xr.Dataset(attrs={"setting": setting}), "moments": moments, **runs}
@@ -80,10 +83,11 @@ def _run(name: str, times: np.ndarray) -> xr.Dataset:
     run = until_met(_law(name), START, PAIRS["all"], times, DELTA)
     energy = Energy(beta=BETA, convention=Convention.STAIRCASE)
     run = measure(run, [energy])
-    seen = GIVEN[GIVEN < float(run.time[-1])]
+    end = float(run.time[-1])
+    seen = np.array([time for time in GIVEN if time < end])
     return xr.Dataset(
         {
-            "angle": (("time", "particle"), np.unwrap(angles_of(run.x.values), axis=0)),
+            "angle": (("time", "particle"), np.mod(angles_of(run.x.values), 2 * np.pi)),
             "energy": run.energy.variable,
             "heavy": run.heavy.variable,
             "energy_by_angles": ("given", _by_angles(name)[1][: len(seen)]),
@@ -135,13 +139,14 @@ def _draw(top: Axes, bottom: Axes, data: xr.DataTree, name: str) -> None:
             for moment in moments.values:
                 ax.axvline(moment, color=theme.faint, linewidth=0.8, zorder=0)
             ax.set(xscale="log", xlim=(0.1, 1e3))
+        top.set(ylim=(-15, 330), yticks=[0, 90, 180, 270])
         top.set_title(f"{name}, " + rf"$\beta={BETA:g}$")
         bottom.set(ylim=(0.3, 1.05), xlabel="time")
         if name == "SA":
             top.set_ylabel("angle (degrees)")
             bottom.set_ylabel("energy (1 at consensus)")
             top.legend(
-                title="token", fontsize="small", ncols=5, columnspacing=0.8, loc=(0.02, 0.55)
+                title="token", fontsize="small", ncols=5, columnspacing=0.8, loc="upper left"
             )
 
 

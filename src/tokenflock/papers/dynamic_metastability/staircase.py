@@ -1,5 +1,5 @@
-"""The staircase: at large beta the energy climbs in steps, from one sum of squared masses over 25 to
-the next.
+"""The staircase: at large beta the energy climbs in steps, from one sum of squared masses to the
+next.
 
 Five tokens on the circle at the angles of the published code, 0.5 log(beta_0) / sqrt(beta_0) (0,
 0.5, 2, 4, 7) with beta_0 = 2000, follow USA (weights e^(beta (<x, y> - 1)) / n) for beta = 500 to
@@ -39,7 +39,7 @@ UNIT = 0.5 * np.log(2000.0) / np.sqrt(2000.0)
 PLACES = np.array([0.0, 0.5, 2.0, 4.0, 7.0])
 DELTA, END = 1e-9, 1e140
 ROUNDING = 1e-9  # of 25 times an energy: cosines to 1e-16, times beta = 4000
-# the merges in turn: a pair that meets, the gap of the two clusters in units, their number of tokens
+# the merges in turn: a pair that meets, the gap of the clusters in units, their number of tokens
 MERGES = {
     "1 and 2": ((0, 1), 0.5, 2),
     "2 and 3": ((1, 2), 2 - 0.25, 3),

@@ -41,24 +41,30 @@ LAST_BETA, LAST_N = 9.0, 12
 
 def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
-    pairs, crowds, seeds = scale.pick(quick=(1000, 192, 4), paper=(16000, 4000, 64))
-    coords = {"beta": list(BETAS), "d": list(DIMENSIONS)}
-    dims = ("d", "beta", "repeat")
-    met = {
-        n: [_times(n, d, repeats, scale) for d in DIMENSIONS]
-        for n, repeats in ((2, pairs), (N, crowds))
-    }
+    pairs, crowds, seeds = scale.pick(quick=(1000, 256, 4), paper=(16000, 4000, 64))
+    met = [
+        xr.Dataset(
+            {
+                "met": (
+                    ("d", "beta", "repeat"),
+                    [_times(n, d, betas, repeats, scale) for d in DIMENSIONS],
+                )
+            },
+            coords={"beta": list(betas), "d": list(DIMENSIONS)},
+        )
+        for n, betas, repeats in ((2, BETAS, pairs), (N, BETAS, crowds))
+    ]
     last = [_last(seed) for seed in range(seeds)]
     setting = (
         f"SA, delta = {DELTA:g}; pairs: {pairs} systems each, crowds: n = {N}, {crowds} systems"
-        f" each, beta = 1, 2, 3, d = 2, 3, 8; last merges: n = {LAST_N}, d = 3, beta = 9,"
-        f" {seeds} seeds"
+        f" each, beta = 1, 2, 3, d = 2, 3, 8; last merges: n = {LAST_N}, d = 3,"
+        f" beta = 9, {seeds} seeds"
     )
     return xr.DataTree.from_dict(
         {
             "/": xr.Dataset(attrs={"setting": setting}),
-            "pairs": xr.Dataset({"met": (dims, met[2])}, coords=coords),
-            "crowds": xr.Dataset({"met": (dims, met[N])}, coords=coords),
+            "pairs": met[0],
+            "crowds": met[1],
             "last": xr.Dataset(
                 {"seen": ("seed", [a for a, _ in last]), "said": ("seed", [b for _, b in last])}
             ),
@@ -66,12 +72,12 @@ def compute(scale: Scale) -> xr.DataTree:
     )
 
 
-def _times(n: int, d: int, repeats: int, scale: Scale) -> np.ndarray:
+def _times(n: int, d: int, betas: tuple[float, ...], repeats: int, scale: Scale) -> np.ndarray:
     """(beta, repeat): when systems reached consensus, END where they have not."""
     result = ensemble(
         SelfAttention(),
         Uniform(n=n, d=d),
-        over={"beta": list(BETAS)},
+        over={"beta": list(betas)},
         repeats=repeats,
         t=END,
         frames=2,
@@ -103,7 +109,7 @@ def _last(seed: int) -> tuple[float, float]:
 
 
 def _table(beta: float) -> tuple[np.ndarray, np.ndarray]:
-    """(angles from near the antipode to where tokens have met, times that they take), decreasing."""
+    """(angles from near the antipode to where tokens have met, times that they take)."""
     widest = np.pi - np.arccos(1 - DELTA)
     missing = np.geomspace(1e-7, widest, 20001)  # from the antipode
     return np.pi - missing, np.asarray(merging_time(np.pi - missing, beta, DELTA))
@@ -143,9 +149,9 @@ def _draw(ax: Axes, data: xr.DataTree, d: int) -> None:
     with look(ax) as theme:
         for colour, beta in zip(theme.palette, BETAS):
             pairs = data["pairs"].met.sel(d=d, beta=beta).values
-            crowd = data["crowds"].met.sel(d=d, beta=beta).values
             ax.plot(t, pair_survival(t, beta, d), color=colour, linewidth=1)
             ax.plot(t, [(pairs > at).mean() for at in t], "o", color=colour, markersize=3)
+            crowd = data["crowds"].met.sel(d=d, beta=beta).values
             ax.plot(t, [(crowd > at).mean() for at in t], "--", color=colour, linewidth=1.2)
             ax.plot([], [], color=colour, label=rf"$\beta={beta:g}$")
         if d == DIMENSIONS[-1]:
@@ -207,8 +213,8 @@ def _mean_claim(pairs: xr.Dataset, d: int) -> Claim:
 
 
 def _tail_claim(met: np.ndarray, d: int, n: int) -> Claim:
-    """The mean of T - LATE among systems that are left at LATE (d = 2), or at half of it."""
-    since = LATE / (d - 1)
+    """The mean of T - s among systems that are left at s."""
+    since = (LATE if n == 2 else LATE / 2) / (d - 1)
     left = met[met > since] - since
     mean = float(left.mean()) if len(left) > 1 else np.nan
     error = float(left.std(ddof=1) / np.sqrt(len(left))) if len(left) > 1 else np.nan
@@ -225,7 +231,7 @@ def _tail_claim(met: np.ndarray, d: int, n: int) -> Claim:
             note=f"{len(left)} systems; 2 % for the shape of the curve before its end",
         )
     fast = 1 / ((d - 1) * _rate(2.0, 1 / n))
-    spread = 4 * slow / np.sqrt(max(len(left), 1))
+    spread = 4 / np.sqrt(max(len(left), 1))
     return Claim(
         f"crowd-{d}",
         f"systems of {n} uniform tokens that are left at t = {since:g} (d = {d}, β = 2) last on"
@@ -233,7 +239,7 @@ def _tail_claim(met: np.ndarray, d: int, n: int) -> Claim:
         " time",
         "derived here: r(m) is the rate of two opposite clusters of masses m and 1 − m",
         mean,
-        between(fast - spread, slow + spread),
+        between(fast * (1 - spread), slow * (1 + spread)),
         error=error,
         note=f"{len(left)} systems; from {fast:.3g} to {slow:.3g}, and four standard errors",
     )
