@@ -789,7 +789,7 @@ CAUSAL = {
         ),
         numbers(
             "attention without the token itself",
-            put("rest/found", lambda rate, part: -1.0),
+            put("rest/eigenvalue", lambda rate, part: -1.0),
             "eigenvalues",
         ),
         numbers("equal distances", put("rest/mode", lambda mode, part: 1.0), "mode"),

@@ -89,8 +89,7 @@ def _rest() -> xr.Dataset:
     slow = np.real(modes[:, np.argmin(np.abs(speeds + 0.5))])
     return xr.Dataset(
         {
-            "eigenvalue": ("token", np.sort(np.real(np.diag(along)))[::-1]),
-            "found": ("token", np.sort(np.real(speeds))[::-1]),
+            "eigenvalue": ("token", np.sort(np.real(speeds))[::-1]),
             "mixed": np.abs(slope[::2, 1::2]).max(),
             "mode": ("token", slow / slow[1]),
         },
@@ -195,7 +194,7 @@ def _rest_claims(data: xr.DataTree) -> list[Claim]:
             "at consensus the flow has the eigenvalues −(k−1)/k, k = 1 to 16, each in both"
             " directions, for these random Q and K (greatest error)",
             "derived here: token k hears 1/k of each token up to itself",
-            float(np.abs(rest.found.values + (k - 1) / k).max() + float(rest.mixed)),
+            float(np.abs(rest.eigenvalue.values + (k - 1) / k).max() + float(rest.mixed)),
             at_most(1e-10),
         ),
         Claim(
