@@ -855,11 +855,93 @@ CAUSAL = {
             "middle",
         ),
         numbers(
-            "a law of no influence",
-            times("full/cosine", 0.0),
+            "positions and times that are mixed up",
+            each(backwards("full/cosine", "k"), times("full/second", 0.9)),
             "full-end",
-            "full-beginning",
+            "second",
         ),
+    ],
+}
+
+NORMALIZATION = {
+    "curves": [
+        theory(
+            "the curve for twice as many tokens",
+            "normalised_flow",
+            lambda right: lambda t, n, *given, **more: right(t, 2 * n, *given, **more),
+            "rho-post",
+            "rho-pre",
+            "rho-mix",
+            "rho-peri",
+            "rho-ngpt",
+            "rho-sqrt",
+            "radius-moving",
+        ),
+        numbers("tokens that leave the sphere", times("curves/radius", 1.001), "radius-fixed"),
+        theory(
+            "speeds without the token's own share",
+            "initial_speed",
+            lambda right: lambda n, *given, **more: right(n + 1, *given, **more),
+            "speeds",
+        ),
+        numbers(
+            "Peri-LN without its second norm",
+            chosen("start/speed", lambda speed: speed / 2, scheme=["peri"]),
+            "peri-first",
+        ),
+    ],
+    "terminal": [
+        numbers(
+            "an exponent of -1",
+            each(
+                put("slow/gap", lambda gap, part: np.sqrt(gap)),
+                put("equal/gap", lambda gap, part: np.sqrt(gap)),
+            ),
+            "square-pre",
+            "square-mix",
+            "square-peri",
+            "local-pre",
+            "local-mix",
+            "local-peri",
+        ),
+        numbers("radii that grow like t/2", times("slow/least_radius", 0.5), "radius"),
+        numbers(
+            "rates of the distance for those of its square",
+            put("fast/gap", lambda gap, part: np.sqrt(gap)),
+            "rate-post",
+            "rate-ngpt",
+            "rate-sqrt",
+        ),
+        numbers(
+            "a pair that clusters, and a radius that grows like t",
+            each(
+                put("antipodal/cosine", lambda cosine, part: 0.9),
+                put("antipodal/radius", lambda radius, part: 1 + part.time),
+            ),
+            "antipodal",
+            "antipodal-radius",
+        ),
+    ],
+    "random-weights": [
+        numbers(
+            "outputs of size n^(-1/4)",
+            put("outputs/square", lambda square, part: np.sqrt(square)),
+            "output-64",
+            "output-256",
+        ),
+        numbers("layers counted from the end", backwards("layers/cosine", "layer"), "early"),
+        numbers(
+            "Pre-LN in the place of Post-LN",
+            backwards("layers/cosine", "scheme"),
+            "early",
+        ),
+        numbers(
+            "a collapse of all",
+            put("layers/cosine", lambda cosine, part: cosine.where(part.layer < 16, part.square)),
+            "late",
+        ),
+        numbers("sublayers of half the length", times("layers/square", 0.4), "peri-radius"),
+        numbers("tokens that leave the sphere", times("layers/square", 1.001), "sphere"),
     ],
 }
 
@@ -996,6 +1078,7 @@ PERTURBATIONS = {
         ("causal", CAUSAL),
         ("dynamic-metastability", METASTABILITY),
         ("meanfield-models", MEANFIELD),
+        ("normalization", NORMALIZATION),
         ("perspective", PERSPECTIVE),
         ("small-gpt", SMALL_GPT),
     )

@@ -8,7 +8,7 @@ import xarray as xr
 from tokenflock import simulate
 from tokenflock.dynamics import NGPT, MixNorm, PeriNorm, PostNorm, PreNorm, SqrtNorm
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.solvers import RK4
+from tokenflock.solvers import RK4, Adaptive
 from tokenflock.starts.start import Start
 
 SCHEMES = {
@@ -35,8 +35,11 @@ def law_of(scheme: str, beta: float, alpha: float = 1.0) -> Dynamics:
 def followed(
     scheme: str, start: Start, beta: float, times: np.ndarray, h: float, alpha: float = 1.0
 ) -> xr.Dataset:
-    """Greatest and mean 1 - cosine over pairs and the mean radius at these times, by RK4."""
-    law, solver = law_of(scheme, beta, alpha), RK4(h=h)
+    """Mean 1 - cosine over pairs, its spread and the radii at these times.
+
+    By RK4; Mix-LN, whose speed jumps, by adaptive steps.
+    """
+    law, solver = law_of(scheme, beta, alpha), Adaptive() if scheme == "mix" else RK4(h=h)
     run = simulate(law, start, t=times[-1], times=times, solver=solver, seed=0)
     x = run.x.values
     radius = np.linalg.norm(x, axis=-1)

@@ -4,8 +4,9 @@ Orthogonal tokens keep equal cosines rho(t) and equal radii r(t) under every sch
 particle system is one ODE, drho/dt = (1/s) 2 e^(beta rho) (1 - rho) ((n - 1) rho + 1)/Z, with a
 factor s for each scheme (Post-LN 1, Pre-LN r, Mix-LN 1 then r, Peri-LN r |A|, nGPT |A|/alpha,
 square-root scaling sqrt(t + 1)). All tokens (n = d = 64, at paper scale 256; beta = 5, r_0 = 1) are
-followed by RK4 (h = 0.05, at paper scale 0.025) and compared with that ODE; the initial speeds are
-measured on the laws at n = 256. Mix-LN switches at t = 2; nGPT has alpha = 1.
+followed by RK4 (h = 0.05, at paper scale 0.025; Mix-LN, which switches at t = 2, by adaptive steps)
+and compared with that ODE; the initial speeds are measured on the laws at n = 256. nGPT has alpha =
+1.
 """
 
 from __future__ import annotations

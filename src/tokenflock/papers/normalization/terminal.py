@@ -20,12 +20,13 @@ from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
-from tokenflock.starts import Equiangular, Given, Hemisphere
+from tokenflock.starts import Given, Hemisphere, Orthogonal
 from tokenflock.theory import normalised_flow
 
 SOURCE = "Terminal rates"
 N, D, BETA, ALPHA = 12, 4, 2.0, 0.5
 SLOW = ("pre", "mix", "peri")
+EQUAL_N, EQUAL_BETA = 16, 3.0
 AT, STEP = 400.0, 0.1
 NGPT_ERRATUM = "the rate printed for nGPT has α in the denominator; it is proportional to α"
 FAST_TIMES = {"post": (10, 14), "ngpt": (20, 28), "sqrt": (24, 48)}
@@ -46,11 +47,11 @@ def compute(scale: Scale) -> xr.DataTree:
         xr.IndexVariable("scheme", [*FAST_TIMES]),
     )
     equal = xr.concat(
-        [followed(name, Equiangular(n=8, d=8), 5.0, times, h) for name in SLOW],
+        [followed(name, Orthogonal(n=EQUAL_N, d=EQUAL_N), EQUAL_BETA, times, h) for name in SLOW],
         xr.IndexVariable("scheme", [*SLOW]),
     )
     setting = (
-        f"random: n = {N}, d = {D}, beta = {BETA:g}, hemisphere; equiangular: n = d = 8, beta = 5;"
+        f"random: n = {N}, d = {D}, beta = {BETA:g}, hemisphere; orthogonal: n = d = 16, beta = 3;"
         f" nGPT: alpha = {ALPHA:g}; t up to 404"
     )
     parts = {"/": xr.Dataset(attrs={"setting": setting}), "slow": slow, "fast": fast}
@@ -121,11 +122,11 @@ def _slow_claims(data: xr.DataTree) -> list[Claim]:
                 note=f"r(400) = {radius:.3f}",
             )
         )
-        both = normalised_flow([396.0, 404.0], 8, 5.0, name, switch=SWITCH)
+        both = normalised_flow([396.0, 404.0], EQUAL_N, EQUAL_BETA, name, switch=SWITCH)
         result.append(
             Claim(
                 f"local-{name}",
-                f"the same for 8 orthogonal tokens (β = 5) under {SCHEMES[name]}, by the ODE",
+                f"the same for 16 orthogonal tokens (β = 3) under {SCHEMES[name]}, by the ODE",
                 "the equiangular ODE of arXiv 2510.22026",
                 exponent(equal.gap.sel(scheme=name, time=[396.0, 404.0]).values),
                 near(exponent(1 - np.asarray(both.rho)), 1e-3),
