@@ -979,17 +979,17 @@ METASTABILITY = {
         ),
         numbers(
             "token 3 joins at once, and the last merge follows",
-            chosen("moments/met", lambda met: 0 * met + 1.0, law="SA", pair=["3 and 4"]),
+            chosen("moments/met", lambda met: 0 * met + 1.0, law="SA", pair=[2]),
             "order",
         ),
         numbers(
             "a last merge without its wait",
-            chosen("moments/met", lambda met: 0.5 * met, law="SA", pair=["all"]),
+            chosen("moments/met", lambda met: 0.5 * met, law="SA", pair=[3]),
             "wait",
         ),
         numbers(
             "SA without its denominator",
-            chosen("moments/met", lambda met: 2 * met, law="SA", pair=["all"]),
+            chosen("moments/met", lambda met: 2 * met, law="SA", pair=[3]),
             "within",
         ),
     ],

@@ -283,8 +283,8 @@ def _full_claims(full: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "second",
-            f"under the full law the second token is at the mean cosine {second_cosine(DEEP):.5f} to"
-            f" the first at t = {DEEP:g}",
+            f"under the full law the second token is at the mean cosine {second_cosine(DEEP):.5f}"
+            f" to the first at t = {DEEP:g}",
             "derived here: USA of two tokens, one of which stays, averaged over a uniform angle",
             float(full.second),
             monte_carlo(second_cosine(DEEP), alone, slack=1e-4),
