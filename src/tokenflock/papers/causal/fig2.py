@@ -122,7 +122,8 @@ def draw(data: xr.DataTree) -> Figure:
                 fillstyle="none",
             )
             ax.set(aspect="equal", xticks=[], yticks=[], xlim=(-1.25, 1.25), ylim=(-1.25, 1.25))
-            ax.set_title(f"$t={time:g}$: {clusters(place)} clusters")
+            seen = f"{clusters(place)} clusters" if time else f"{len(place)} tokens"
+            ax.set_title(f"$t={time:g}$: {seen}")
             for side in ax.spines.values():
                 side.set_visible(False)
     return figure
