@@ -102,6 +102,16 @@ def chosen(place: str, wrong: Callable[[xr.DataArray], Any], **where: Any) -> Ch
     return put(place, change)
 
 
+def later(time: float, wrong: Callable[[np.ndarray], np.ndarray]) -> Callable:
+    """Tokens (seed, time, token) that from a time on are elsewhere."""
+
+    def change(place: xr.DataArray, part: xr.Dataset) -> np.ndarray:
+        late = (part.time.values > time)[None, :, None]
+        return np.where(late, wrong(place.values), place.values)
+
+    return change
+
+
 MEANFIELD = {
     "fig1": [
         numbers(
@@ -742,18 +752,18 @@ CAUSAL = {
         ),
         numbers(
             "all tokens at the first",
-            put("runs/place", lambda place, part: place.where(part.time < 20, place[:, :1, :1])),
+            put("runs/place", later(20, lambda place: place[:, :1, :1])),
             "at-least",
-            "covered",
+            "still",
         ),
         numbers(
             "tokens that never gather",
-            put("runs/place", lambda place, part: place.isel(time=0).where(part.time > 74, place)),
+            put("runs/place", later(74, lambda place: place[:, :1])),
             "at-most",
         ),
         numbers(
             "one cluster in the end",
-            put("runs/place", lambda place, part: place.where(part.time < 100, 0.0)),
+            put("runs/place", later(100, lambda place: 0 * place)),
             "still",
         ),
         theory(
@@ -761,12 +771,6 @@ CAUSAL = {
             "strong_centres",
             lambda right: lambda delta, d, n: right(delta / 2, d, n),
             "strong",
-        ),
-        theory(
-            "the range of attraction in degrees",
-            "attraction_range",
-            lambda right: lambda beta: np.degrees(right(beta)),
-            "range",
         ),
     ],
     "consensus": [
@@ -851,7 +855,7 @@ CAUSAL = {
         ),
         numbers(
             "an influence that only falls",
-            put("chain/influence", lambda value, part: -part.s + 0 * value + 2),
+            put("chain/influence", lambda value, part: 2 - part.s.values + 0 * value.values),
             "middle",
         ),
         numbers(
