@@ -214,7 +214,7 @@ def _value_claims(data: xr.DataTree) -> list[Claim]:
         Claim(
             "first-alone",
             "with other V the first token is e^(tV)x₁/|e^(tV)x₁| (t = 4; greatest error)",
-            "Section 5: ẋ = P_x V x for a single token",
+            "arXiv 2411.04990: ẋ = P_x V x for a single token",
             float(max(simple["first"].max(), double["first"].max())),
             at_most(1e-5),
             note="RK4 with h = 0.1",

@@ -143,7 +143,7 @@ def _hold_claims(runs: xr.Dataset, long: xr.Dataset) -> list[Claim]:
             "hold",
             "strong centres with a gap of 4β^(−1/2) stay within εcβ^(−1/2) up to T_j = εcβ^(−1/2)/"
             "((j−1)h(cβ^(−1/2))), c = 3, ε = 1/6: greatest move as a share of that",
-            "Section 6: centres hold",
+            "arXiv 2411.04990: strong centres are nearly fixed",
             short_way,
             at_most(1.0),
             note=f"{short_count} centres; T_j = {hold(2, *SHORT):.3g}/(j − 1); c must exceed"
@@ -152,7 +152,7 @@ def _hold_claims(runs: xr.Dataset, long: xr.Dataset) -> list[Claim]:
         Claim(
             "hold-long",
             f"so do those of {LONG_N} tokens with c = 6, ε = 1e−4",
-            "Section 6: centres hold",
+            "arXiv 2411.04990: strong centres are nearly fixed",
             long_way,
             at_most(1.0),
             note=f"{long_count} centres; T_j = {hold(2, *LONG):.3g}/(j − 1)",
@@ -176,7 +176,7 @@ def _cluster_claims(runs: xr.Dataset) -> list[Claim]:
         Claim(
             "strong",
             f"there are π/δ = {np.pi / DELTA:.3f} strong centres on average",
-            "Section 6: π/δ on the circle",
+            "arXiv 2411.04990: π/δ on the circle",
             float(count.mean()),
             monte_carlo(expected, spread),
             error=error,

@@ -12,6 +12,8 @@ s = 1 until t_crit, and falls ever after. Checked: the rates on the law itself (
 
 from __future__ import annotations
 
+from typing import cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -99,7 +101,7 @@ def _critical(n: int) -> float:
         row = _row(W, t)
         return row[-2] - row[-3]
 
-    return float(brentq(rise, 0.5, 6.0, xtol=1e-10))
+    return cast(float, brentq(rise, 0.5, 6.0, xtol=1e-10))
 
 
 def _rates(samples: int) -> xr.Dataset:

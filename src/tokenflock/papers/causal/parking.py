@@ -19,7 +19,7 @@ from tokenflock.reproduction.claim import Claim, monte_carlo
 from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import renyi_centres, strong_centres
 
-SOURCE = "Section 6: Rényi centres"
+SOURCE = "Rényi centres"
 CASES = ((2, 20), (2, 200), (3, 20), (3, 200), (4, 200))  # d, n
 DELTA, PARKING_DELTA, PARKING_N = 0.5, 0.4, 4000
 
@@ -88,7 +88,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
                 f"strong-{d}-{n}",
                 f"{n} uniform tokens on {names[d]} have {expected:.4f} strong centres on average"
                 f" (δ = {DELTA:g})",
-                "Section 6; for finite n derived here: (1 − (1−σ)ⁿ)/σ, σ the share of a cap",
+                "arXiv 2411.04990; for finite n derived here: (1 − (1−σ)ⁿ)/σ, σ the share of a cap",
                 float(count.mean()),
                 monte_carlo(expected, error),
                 error=error,
@@ -102,7 +102,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "parking",
             f"{PARKING_N} uniform tokens on the circle have {limit:.4f} centres on average (δ ="
             f" {PARKING_DELTA:g}), Rényi's 0.7475979 · 2π/δ less what is still missing",
-            "Section 6; Rényi 1958",
+            "arXiv 2411.04990; Rényi 1958",
             float(cars.mean()),
             monte_carlo(cars_after(PARKING_DELTA, PARKING_N), error),
             error=error,

@@ -14,6 +14,8 @@ The scalar lemma inside the proof, du/dt = u (1 - u) e^(beta (u - 1)), is integr
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import xarray as xr
 from scipy.integrate import quad
@@ -112,7 +114,7 @@ def closed_form(law: str, beta: float) -> float:
     def margin(g: float) -> float:
         return (2 * np.sqrt(1 - g) + np.sqrt(1 + 2 * g)) / 3 - (1 - 2 * EPS)
 
-    gamma = brentq(margin, 1e-6, 0.9, xtol=1e-15)
+    gamma = cast(float, brentq(margin, 1e-6, 0.9, xtol=1e-15))
     if law == "SA":
         return float(equiangular_time(gamma, 3, beta))
     return float(equiangular_time(gamma, 3, beta, unnormalised=True) * np.exp(beta))

@@ -19,7 +19,8 @@ import xarray as xr
 from tokenflock import simulate
 from tokenflock.dynamics import Block
 from tokenflock.papers.normalization._schemes import SCHEMES
-from tokenflock.parts import RandomFeedForward, RandomHeads
+from tokenflock.parts import Ngpt, Peri, Post, Pre, RandomFeedForward, RandomHeads
+from tokenflock.parts.placement import Placement
 from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
@@ -30,7 +31,7 @@ from tokenflock.starts import Uniform
 
 SOURCE = "Figure: random weights; the initial-velocity theorem"
 D, N, LAYERS = 512, 16, 16
-NORMS = ("post", "pre", "peri", "ngpt")
+NORMS: dict[str, Placement] = {"post": Post(), "pre": Pre(), "peri": Peri(), "ngpt": Ngpt()}
 SIZES = (64, 256)
 
 
@@ -52,8 +53,8 @@ def compute(scale: Scale) -> xr.DataTree:
 
 def _run(norm: str, n: int) -> xr.Dataset:
     """Mean cosine and mean squared radius by layer."""
-    fresh = {"heads": RandomHeads(8, period=1.0), "feed_forward": RandomFeedForward(period=1.0)}
-    law, solver = Block(norm=norm, **fresh), Layer(h=1.0)
+    heads, feed = RandomHeads(8, period=1.0), RandomFeedForward(period=1.0)
+    law, solver = Block(heads, feed_forward=feed, norm=NORMS[norm]), Layer(h=1.0)
     run = simulate(law, Uniform(n=n, d=D), t=LAYERS, frames=LAYERS + 1, solver=solver)
     x = run.x.values
     square = (x**2).sum(-1)
