@@ -26,6 +26,7 @@ from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, at_most, near
 from tokenflock.reproduction.scale import Scale
+from tokenflock.shapes import Tokens
 from tokenflock.solvers import RK4
 from tokenflock.starts import Given, Uniform
 from tokenflock.theory import pair_time
@@ -77,7 +78,7 @@ def _rest() -> xr.Dataset:
     """Eigenvalues of the flow at consensus, and the eigenvector of the slowest."""
     law, first = _law(0, None), np.array([0.0, 0.0, 1.0])
 
-    def plane(u: jax.Array) -> jax.Array:
+    def plane(u: Tokens) -> Tokens:
         x = jnp.concatenate([u, jnp.zeros((N, 1))], axis=1) + first
         x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
         return law.velocity(0.0, x, jnp.full(N, 1 / N))[:, :2]
