@@ -24,10 +24,8 @@ class Met(Event):
     exchangeable: ClassVar[bool] = False
     isotropic: ClassVar[bool] = True
 
-    difference: Array
-    "(n,): 1 for one of the two tokens, -1 for the other, 0 for the rest"
+    difference: Array  # (n,): 1 for one of the two tokens, -1 for the other, 0 for the rest
     delta: float = 1e-3
-    "how far from one their cosine may be"
 
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
         return jnp.sum((self.difference @ x) ** 2) / 2 - self.delta
@@ -38,10 +36,8 @@ class Left(Event):
 
     exchangeable: ClassVar[bool] = False
 
-    centres: Array
-    "(n, d): the centre of each token's cap"
+    centres: Array  # (n, d): the centre of each token's cap
     size: float = 0.02
-    "size of the caps"
 
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
         apart = jnp.sum((x - self.centres) ** 2, axis=-1) / 2  # 1 - <x, centre>, to all digits
