@@ -26,6 +26,7 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import attraction_range, strong_centres
 
 SOURCE = "Figure 2"
+CAPTION = "See tokens gather around the strong centres (triangles), which stay where they were."
 N, BETA, END, STEP = 200, 64.0, 150.0, 0.25
 DELTA = 4 / np.sqrt(BETA)
 SHORT, LONG = (3.0, 1 / 6), (6.0, 1e-4)  # c, eps
@@ -99,9 +100,7 @@ def clusters(place: np.ndarray) -> int:
 
 
 def draw(data: xr.DataTree) -> Figure:
-    """The picture: see tokens gather around the strong centres (triangles), which stay where they
-    were.
-    """
+    """The picture."""
     runs = data["runs"].to_dataset().isel(seed=0)
     first = runs.place.values[0]
     who, all_centres = strong(_points(first), DELTA), centres(_points(first), DELTA)

@@ -20,6 +20,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import renyi_centres, strong_centres
 
 SOURCE = "Rényi centres"
+CAPTION = "See the mean numbers of strong centres (dots) on the closed form (lines)."
 CASES = ((2, 20), (2, 200), (3, 20), (3, 200), (4, 200))  # d, n
 DELTA, PARKING_DELTA, PARKING_N = 0.5, 0.4, 4000
 
@@ -54,7 +55,7 @@ def cars_after(delta: float, n: int) -> float:
 
 
 def draw(data: xr.Dataset) -> Figure:
-    """The picture: see the mean numbers of strong centres (dots) on the closed form (lines)."""
+    """The picture."""
     figure, (ax,) = panels(1, 1, size=(4.6, 3.1))
     n = np.unique(np.geomspace(1, 1000, 60).round())
     with look(ax) as theme:

@@ -32,6 +32,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import merging_time
 
 SOURCE = "Kinetic example (published code)"
+CAPTION = (
+    "See the angles close in twice fast and once late, and the energy climb in steps at"
+    " the same moments."
+)
 BETA, DELTA, LENGTH, END = 4.0, 1e-3, 400.0, 1e5  # LENGTH: T of the published run
 START = np.array(
     [
@@ -117,9 +121,7 @@ def _by_angles(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw(data: xr.DataTree) -> Figure:
-    """The picture: see the angles close in twice fast and once late, and the energy climb in steps
-    at the same moments.
-    """
+    """The picture."""
     figure, axes = panels(2, 2, size=(3.6, 2.3), sharex=True)
     for column, name in enumerate(LAWS[:2]):
         _draw(axes[column], axes[2 + column], data, name)

@@ -34,6 +34,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import plateau_energy
 
 SOURCE = "Staircase example (published code)"
+CAPTION = "See steps that sharpen as beta grows, at the same places of log(t) / beta."
 BETAS = (500.0, 1000.0, 1500.0, 2000.0, 3000.0, 4000.0)
 UNIT = 0.5 * np.log(2000.0) / np.sqrt(2000.0)
 PLACES = np.array([0.0, 0.5, 2.0, 4.0, 7.0])
@@ -108,7 +109,7 @@ def closed_form(beta: float, name: str) -> float:
 
 
 def draw(data: xr.Dataset) -> Figure:
-    """The picture: see steps that sharpen as beta grows, at the same places of log(t) / beta."""
+    """The picture."""
     figure, (ax,) = panels(1, 1, size=(5.6, 3.4))
     with look(ax) as theme:
         for level in (5, 7, 11, 13, 25):

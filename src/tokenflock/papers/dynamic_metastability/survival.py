@@ -32,6 +32,10 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import cap_fraction, merging_time, polygon_lifetime, weighted_pair_speed
 
 SOURCE = "Random data (open in the paper)"
+CAPTION = (
+    "See dots (systems) on the closed form (lines) for pairs, and crowds that wait"
+    " longer, on the circle most."
+)
 DELTA, END, N = 1e-3, 300.0, 8
 BETAS, DIMENSIONS = (1.0, 2.0, 3.0), (2, 3, 8)
 STEP = 0.2
@@ -134,9 +138,7 @@ def _rate(beta: float, m: float) -> float:
 
 
 def draw(data: xr.DataTree) -> Figure:
-    """The picture: see dots (systems) on the closed form (lines) for pairs, and crowds that wait
-    longer, on the circle most.
-    """
+    """The picture."""
     figure, axes = panels(1, 3, size=(3.0, 2.9), sharey=True)
     for ax, d in zip(axes, DIMENSIONS):
         _draw(ax, data, d)

@@ -26,6 +26,7 @@ from tokenflock.starts import Orthogonal
 from tokenflock.theory import initial_speed, normalised_flow
 
 SOURCE = "Figure: ρ(t) for six schemes"
+CAPTION = "See nGPT and Post-LN collapse early, and Pre-LN and Peri-LN, whose radii grow, late."
 BETA, N0 = 5.0, 256
 TIMES = np.arange(0, 10.5, 0.5)
 RADII = (0.5, 2.0)  # other r_0 for the initial speeds
@@ -67,9 +68,7 @@ def expected(curves: xr.Dataset, scheme: str):
 
 
 def draw(data: xr.DataTree) -> Figure:
-    """The picture: see Peri-LN and nGPT start first, and Pre-LN and Peri-LN come late to the
-    end.
-    """
+    """The picture."""
     curves = data["curves"].to_dataset()
     figure, (left, right) = panels(1, 2, size=(3.9, 3.0))
     with look(left) as theme:

@@ -30,6 +30,7 @@ from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 
 SOURCE = "Figure: random weights; the initial-velocity theorem"
+CAPTION = "See Peri-LN and nGPT move first, and Pre-LN and Peri-LN resist the collapse."
 D, N, LAYERS = 512, 16, 16
 NORMS: dict[str, Placement] = {"post": Post(), "pre": Pre(), "peri": Peri(), "ngpt": Ngpt()}
 SIZES = (64, 256)
@@ -94,7 +95,7 @@ def expected_square(n: int) -> float:
 
 
 def draw(data: xr.DataTree) -> Figure:
-    """The picture: see Peri-LN and nGPT move first, and Pre-LN and Peri-LN resist the collapse."""
+    """The picture."""
     layers = data["layers"].to_dataset()
     figure, (left, right) = panels(1, 2, size=(3.8, 3.0))
     with look(left) as theme:

@@ -24,6 +24,7 @@ from tokenflock.starts import Given, Hemisphere, Orthogonal
 from tokenflock.theory import normalised_flow
 
 SOURCE = "Terminal rates"
+CAPTION = "See straight lines of slope -2 on the left (a power), and exponentials on the right."
 N, D, BETA, ALPHA = 12, 4, 2.0, 0.5
 SLOW = ("pre", "mix", "peri")
 EQUAL_N, EQUAL_BETA = 16, 3.0
@@ -77,9 +78,7 @@ def exponent(gap: np.ndarray) -> float:
 
 
 def draw(data: xr.DataTree) -> Figure:
-    """The picture: see straight lines of slope -2 on the left (a power), and exponentials on the
-    right.
-    """
+    """The picture."""
     slow, fast = data["slow"].to_dataset(), data["fast"].to_dataset()
     figure, (left, right) = panels(1, 2, size=(3.8, 3.0))
     with look(left) as theme:
