@@ -111,3 +111,15 @@ def test_tokens_that_move_apart_do_not_coalesce():
 def test_heavy_tokens_are_refused_where_they_would_be_wrong(law, options, words):
     with pytest.raises(UserError, match=words):
         flock.simulate(law, pair(), t=1.0, **({"coalesce": 1e-9} | options))
+
+
+def test_a_frame_may_fall_where_the_clock_is_steep():
+    """Between a frame and the next one clusters move by 1e-7 of the way that they still go: its
+    moment is located to the last digit, and the run goes on.
+    """
+    times = np.concatenate([[0.0], np.geomspace(10, 1e9, 25)])
+    start, law = Uniform(n=12, d=3), SelfAttention(beta=9.0)
+    options = {"until": Consensus(), "coalesce": 1e-9, "seed": 1}
+    plain = flock.simulate(law, start, t=1e9, frames=2, **options)
+    framed = flock.simulate(law, start, t=1e9, times=times, **options)
+    assert float(framed.time[-1]) == pytest.approx(float(plain.time[-1]), rel=1e-6)

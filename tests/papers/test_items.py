@@ -69,6 +69,14 @@ def test_ids_are_unique_over_everything():
     assert len(set(names)) == len(names)
 
 
+def test_a_caption_is_one_sentence_that_says_what_to_see():
+    told = [item for item in find(()) if item.caption]
+    assert {item.paper for item in told} >= {"causal", "dynamic-metastability", "normalization"}
+    for item in told:
+        assert item.caption.startswith("See ") and item.caption.endswith("."), item.name
+        assert item.caption.count(". ") == 0, item.name
+
+
 def test_no_sentence_is_cut_off():
     """Two strings on two lines are one only inside parentheses: a string that stands alone is a
     lost half of a sentence.

@@ -102,6 +102,16 @@ def chosen(place: str, wrong: Callable[[xr.DataArray], Any], **where: Any) -> Ch
     return put(place, change)
 
 
+def later(time: float, wrong: Callable[[np.ndarray], np.ndarray]) -> Callable:
+    """Tokens (seed, time, token) that from a time on are elsewhere."""
+
+    def change(place: xr.DataArray, part: xr.Dataset) -> np.ndarray:
+        late = (part.time.values > time)[None, :, None]
+        return np.where(late, wrong(place.values), place.values)
+
+    return change
+
+
 MEANFIELD = {
     "fig1": [
         numbers(
@@ -729,10 +739,350 @@ SMALL_GPT = {
     ],
 }
 
+CAUSAL = {
+    "fig2": [
+        numbers(
+            "tokens that wander",
+            each(
+                put("runs/place", lambda place, part: place + 0.1 * part.time / (1 + part.time)),
+                put("long/place", lambda place, part: place + 0.1 * part.time / (1 + part.time)),
+            ),
+            "hold",
+            "hold-long",
+        ),
+        numbers(
+            "all tokens at the first",
+            put("runs/place", later(20, lambda place: place[:, :1, :1])),
+            "at-least",
+            "still",
+        ),
+        numbers(
+            "tokens that never gather",
+            put("runs/place", later(74, lambda place: place[:, :1])),
+            "at-most",
+        ),
+        numbers(
+            "one cluster in the end",
+            put("runs/place", later(100, lambda place: 0 * place)),
+            "still",
+        ),
+        theory(
+            "caps of half the size",
+            "strong_centres",
+            lambda right: lambda delta, d, n: right(delta / 2, d, n),
+            "strong",
+        ),
+    ],
+    "consensus": [
+        numbers(
+            "a first token that drifts",
+            put("flow/still", lambda still, part: 1e-6),
+            "still",
+        ),
+        numbers(
+            "a token that stays at the antipode",
+            put("flow/far", lambda far, part: np.maximum(far, 1.9)),
+            "consensus",
+            "rate",
+        ),
+        theory(
+            "two tokens that both move",
+            "pair_time",
+            lambda right: lambda *given: right(*given) / 2,
+            "pair",
+        ),
+        numbers(
+            "attention without the token itself",
+            put("rest/eigenvalue", lambda rate, part: -1.0),
+            "eigenvalues",
+        ),
+        numbers("equal distances", put("rest/mode", lambda mode, part: 1.0), "mode"),
+        numbers(
+            "values that are not projected",
+            each(
+                times("values/simple/first", 1e4),
+                put("values/simple/cosine", lambda cosine, part: 0.5),
+                times("values/double/cosine", -1.0),
+            ),
+            "simple",
+            "double",
+        ),
+        numbers(
+            "a first token by Euler's method",
+            put("values/simple/first", lambda off, part: 1e-2),
+            "first-alone",
+        ),
+    ],
+    "parking": [
+        theory(
+            "caps of twice the angle",
+            "strong_centres",
+            lambda right: lambda delta, d, n: right(2 * delta, d, n),
+            "strong-2-20",
+            "strong-2-200",
+            "strong-3-20",
+            "strong-3-200",
+            "strong-4-200",
+        ),
+        theory(
+            "cars on a line of length 2 pi - delta",
+            "renyi_centres",
+            lambda right: lambda delta: right(delta) * (1 - delta / (2 * np.pi)),
+            "parking",
+        ),
+    ],
+    "middle": [
+        numbers("a law without its factor beta m", times("rates/mean", 0.5), "rate-1", "rate-2"),
+        numbers("modes that do not grow", times("rates/mean", -1.0), "rate-3"),
+        theory(
+            "the influence at twice the depth",
+            "position_influence",
+            lambda right: lambda s, t, *more: right(s, 2 * t, *more),
+            "influence",
+            "end",
+        ),
+        theory(
+            "a critical depth without its factor 2",
+            "middle_critical_time",
+            lambda right: lambda *given: right(*given) / 2,
+            "critical",
+        ),
+        numbers(
+            "positions counted from the end",
+            backwards("chain/influence", "s"),
+            "beginning",
+            "first",
+        ),
+        numbers(
+            "an influence that only falls",
+            put("chain/influence", lambda value, part: 2 - part.s.values + 0 * value.values),
+            "middle",
+        ),
+        numbers(
+            "positions and times that are mixed up",
+            each(backwards("full/cosine", "k"), times("full/second", 0.9)),
+            "full-end",
+            "second",
+        ),
+    ],
+}
+
+NORMALIZATION = {
+    "curves": [
+        theory(
+            "the curve for twice as many tokens",
+            "normalised_flow",
+            lambda right: lambda t, n, *given, **more: right(t, 2 * n, *given, **more),
+            "rho-post",
+            "rho-pre",
+            "rho-mix",
+            "rho-peri",
+            "rho-ngpt",
+            "rho-sqrt",
+            "radius-moving",
+        ),
+        numbers("tokens that leave the sphere", times("curves/radius", 1.001), "radius-fixed"),
+        theory(
+            "speeds without the token's own share",
+            "initial_speed",
+            lambda right: lambda n, *given, **more: right(n + 1, *given, **more),
+            "speeds",
+        ),
+        numbers(
+            "Peri-LN without its second norm",
+            chosen("start/speed", lambda speed: speed / 2, scheme=["peri"]),
+            "peri-first",
+        ),
+    ],
+    "terminal": [
+        numbers(
+            "an exponent of -1",
+            each(
+                put("slow/gap", lambda gap, part: np.sqrt(gap)),
+                put("equal/gap", lambda gap, part: np.sqrt(gap)),
+            ),
+            "square-pre",
+            "square-mix",
+            "square-peri",
+            "local-pre",
+            "local-mix",
+            "local-peri",
+        ),
+        numbers("radii that grow like t/2", times("slow/least_radius", 0.5), "radius"),
+        numbers(
+            "rates of the distance for those of its square",
+            put("fast/gap", lambda gap, part: np.sqrt(gap)),
+            "rate-post",
+            "rate-ngpt",
+            "rate-sqrt",
+        ),
+        numbers(
+            "a pair that clusters, and a radius that grows like t",
+            each(
+                put("antipodal/cosine", lambda cosine, part: 0.9),
+                put("antipodal/radius", lambda radius, part: 1 + part.time),
+            ),
+            "antipodal",
+            "antipodal-radius",
+        ),
+    ],
+    "random-weights": [
+        numbers(
+            "outputs of size n^(-1/4)",
+            put("outputs/square", lambda square, part: np.sqrt(square)),
+            "output-64",
+            "output-256",
+        ),
+        numbers("layers counted from the end", backwards("layers/cosine", "layer"), "early"),
+        numbers(
+            "Pre-LN in the place of Post-LN",
+            backwards("layers/cosine", "scheme"),
+            "early",
+        ),
+        numbers(
+            "a collapse of all",
+            put("layers/cosine", lambda cosine, part: cosine.where(part.layer < 16, part.square)),
+            "late",
+        ),
+        numbers("sublayers of half the length", times("layers/square", 0.4), "peri-radius"),
+        numbers("tokens that leave the sphere", times("layers/square", 1.001), "sphere"),
+    ],
+}
+
+METASTABILITY = {
+    "kinetic": [
+        numbers(
+            "a clock that runs twice as fast",
+            times("moments/met", 0.5),
+            "moments-sa",
+            "moments-usa",
+            "last-sa",
+            "last-usa",
+            "beyond",
+        ),
+        numbers(
+            "an energy with a half in front",
+            each(times("sa/energy", 0.5), times("usa/energy", 0.5)),
+            "energies-sa",
+            "plateau-sa",
+            "energies-usa",
+            "plateau-usa",
+        ),
+        numbers(
+            "runs read from their end",
+            each(backwards("sa/energy", "time"), backwards("usa/energy", "time")),
+            "climb-sa",
+            "climb-usa",
+        ),
+        numbers(
+            "both clocks taken for one",
+            chosen(
+                "moments/met", lambda met: 54.0 * met, law="USA in the clock of arXiv 2312.10794"
+            ),
+            "clock",
+        ),
+        numbers(
+            "token 3 joins at once, and the last merge follows",
+            chosen("moments/met", lambda met: 0 * met + 1.0, law="SA", pair=[2]),
+            "order",
+        ),
+        numbers(
+            "a last merge without its wait",
+            chosen("moments/met", lambda met: 0.5 * met, law="SA", pair=[3]),
+            "wait",
+        ),
+        numbers(
+            "SA without its denominator",
+            chosen("moments/met", lambda met: 2 * met, law="SA", pair=[3]),
+            "within",
+        ),
+    ],
+    "staircase": [
+        numbers(
+            "4 joins the first three before 5",
+            chosen("middle", lambda energy: 0 * energy + 17 / 25, plateau=[13]),
+            "level-13",
+        ),
+        numbers(
+            "an energy without the tokens' own part",
+            put("middle", lambda energy, part: energy - 0.2),
+            "level-7",
+            "level-11",
+        ),
+        theory(
+            "clusters that move as if they were light",
+            "closed_form",
+            lambda right: lambda beta, name: 1.5 * right(beta, name),
+            "time-2-and-3",
+            "time-4-and-5",
+            "time-all",
+        ),
+        numbers(
+            "half of the exponent",
+            put("met", lambda met, part: np.sqrt(met)),
+            "exponent",
+        ),
+        numbers("a mean that SA would move", put("drift", lambda drift, part: 1e-3), "mean"),
+        numbers("a last frame before the last merge", times("energy", 13 / 25), "end"),
+    ],
+    "caps": [
+        theory(
+            "the closed form of another number of tokens",
+            "equiangular_time",
+            lambda right: lambda gamma, n, *given, **more: right(gamma, n + 1, *given, **more),
+            "closed-form-sa",
+        ),
+        numbers(
+            "half of the exponent",
+            each(
+                put("alone/left", lambda left, part: np.sqrt(left)),
+                put("crowd/left", lambda left, part: left**0.3),
+            ),
+            "closed-form-usa",
+            "exponent-sa",
+            "exponent-usa",
+            "stays-sa",
+            "stays-usa",
+        ),
+        numbers("tokens that hardly meet", times("crowd/tight", 1000.0), "meets-sa", "meets-usa"),
+        numbers("a lemma with the bound of e^(-beta)", times("lemma/share", 10.0), "lemma"),
+    ],
+    "survival": [
+        theory(
+            "a pair by the clock 2t",
+            "merging_time",
+            lambda right: lambda *given, **more: right(*given, **more) / 2,
+            "pairs-2",
+            "pairs-3",
+            "pairs-8",
+            "mean-2",
+            "mean-3",
+            "mean-8",
+        ),
+        theory(
+            "the lifetime at twice the beta",
+            "polygon_lifetime",
+            lambda right: lambda k, beta: right(k, 2 * beta),
+            "tail-2",
+            "tail-3",
+        ),
+        numbers(
+            "systems that wait three times as long",
+            times("crowds/met", 4.0),
+            "crowd-2",
+            "crowd-3",
+        ),
+        numbers("a pair of equal masses always", times("last/said", 1.01), "last"),
+    ],
+}
+
 PERTURBATIONS = {
     f"{paper}/{stem}": wrongs
     for paper, items in (
+        ("causal", CAUSAL),
+        ("dynamic-metastability", METASTABILITY),
         ("meanfield-models", MEANFIELD),
+        ("normalization", NORMALIZATION),
         ("perspective", PERSPECTIVE),
         ("small-gpt", SMALL_GPT),
     )

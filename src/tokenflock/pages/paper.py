@@ -197,7 +197,8 @@ def _figure(outcome: Outcome, stem: str, folder: Path) -> str:
     caption = f"{outcome.item.source}: {outcome.item.title}"
     links = f"<a href='{stem}.png'>png</a>, <a href='{stem}.pdf'>pdf</a>"
     picture = pages.picture(folder / (stem + ".png"), caption)
-    return f"<figure>{picture}<figcaption>{links}</figcaption></figure>"
+    words = f"{pages.formulas(outcome.item.caption)} " if outcome.item.caption else ""
+    return f"<figure>{picture}<figcaption>{words}{links}</figcaption></figure>"
 
 
 def _claims(claims: Sequence[Claim]) -> str:

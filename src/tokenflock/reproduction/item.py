@@ -38,6 +38,7 @@ class Item:
     title: str
     how: str  # the rest of the docstring
     source: str  # Figure 3; Theorem 6.3, Lemma 6.4
+    caption: str = ""  # one sentence: what to see in the picture
 
     @property
     def name(self) -> str:
@@ -93,7 +94,8 @@ def _paper(folder: Path) -> Paper:
 def _item(paper: str, path: Path) -> Item:
     docstring, constants = _read(path)
     title, how = summary(docstring), docstring.partition("\n\n")[2]
-    return Item(paper, path.stem, title.rstrip("."), how.strip(), constants["SOURCE"])
+    caption = constants.get("CAPTION", "")
+    return Item(paper, path.stem, title.rstrip("."), how.strip(), constants["SOURCE"], caption)
 
 
 def _read(path: Path) -> tuple[str, dict[str, str]]:
