@@ -1,0 +1,137 @@
+"""A law, a solver, observables and a start as equations of JAX, for any number of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import UserError
+from tokenflock.observables.observable import Observable, on_sphere
+from tokenflock.precision import cast, precision
+from tokenflock.solvers.solver import FixedStep
+from tokenflock.spaces import Sphere
+from tokenflock.starts.start import Start
+
+Spec = jax.ShapeDtypeStruct
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number or an array of a law that the page may change."""
+
+    name: str
+    value: np.ndarray
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law split into its parameters and the rest, and the number of its tokens."""
+
+    parameters: tuple[Parameter, ...]
+    d: int
+    n: Any  # a whole number where the law asks for it, else a symbol
+    build: Callable[[Sequence[Any]], Dynamics]
+
+
+def split(dynamics: Dynamics, d: int) -> Law:
+    """The parameters of a law, and how it is made of them. Call it inside `precision`."""
+    law = cast(dynamics, "float64")
+    numbers, rest = eqx.partition(law, eqx.is_inexact_array)
+    leaves, shape = jax.tree_util.tree_flatten_with_path(numbers)
+    parameters = tuple(Parameter(_path(path), np.asarray(leaf)) for path, leaf in leaves)
+    n = many(d) if law.particles is None else law.particles
+
+    def build(values: Sequence[Any]) -> Dynamics:
+        return eqx.combine(jax.tree_util.tree_unflatten(shape, values), rest)
+
+    return Law(parameters, d, n, build)
+
+
+def many(d: int) -> Any:
+    """A number of tokens that is not said, but more than half the dimension."""
+    (n,) = jax.export.symbolic_shape("n", constraints=[f"2*n >= {d + 1}"])
+    return n
+
+
+def _path(path: Sequence[Any]) -> str:
+    return jax.tree_util.keystr(tuple(path)).lstrip(".")
+
+
+def step(law: Law, solver: FixedStep) -> Any:
+    """The equations of one step: (parameters, x, w, t, h, key, index) -> x."""
+
+    def forward(values, x, w, t, h, key, index):
+        own = jax.random.fold_in(jax.random.wrap_key_data(key), index)
+        now = eqx.tree_at(lambda solver: solver.h, solver, h)
+        return now.step(law.build(values), t, x, w, own)
+
+    scalar = Spec((), jnp.float64)
+    return _traced(
+        forward,
+        *_tokens(law),
+        scalar,
+        scalar,
+        Spec((2,), jnp.uint32),
+        Spec((), jnp.int32),
+    )
+
+
+def observation(law: Law, observable: Observable) -> Any:
+    """The equations of an observable: (parameters, x, w) -> value."""
+
+    def look(values, x, w):
+        now = law.build(values)
+        bound = cast(observable, "float64").bind(now)
+        if isinstance(now.space, Sphere):
+            return on_sphere(bound, x, w)
+        return bound.measure(x, w)
+
+    return _traced(look, *_tokens(law))
+
+
+def drawing(start: Start, d: int) -> Any:
+    """The equations of a start: key -> (tokens, key of the noise), as `simulate` draws them."""
+    any_n = start
+    if "n" in start.__dataclass_fields__:
+        any_n = _with(start, "n", many(d))
+    if "d" in start.__dataclass_fields__:
+        any_n = _with(any_n, "d", d)
+
+    def draw(key):
+        first, noise = jax.random.split(jax.random.wrap_key_data(key))
+        return any_n.draw(first), jax.random.key_data(noise)
+
+    with precision("float32"):
+        return _traced(draw, Spec((2,), jnp.uint32))
+
+
+def _with(start: Start, name: str, value: Any) -> Start:
+    """A start with another field, unchecked: a symbol is no number."""
+    fresh = object.__new__(type(start))
+    for field in start.__dataclass_fields__:
+        object.__setattr__(fresh, field, getattr(start, field))
+    object.__setattr__(fresh, name, value)
+    return fresh
+
+
+def _tokens(law: Law) -> tuple[Any, Any, Any]:
+    values = [Spec(parameter.value.shape, jnp.float64) for parameter in law.parameters]
+    return values, Spec((law.n, law.d), jnp.float64), Spec((law.n,), jnp.float64)
+
+
+def _traced(function: Callable, *specs: Any) -> Any:
+    """The equations of a function, or one line that says why there are none."""
+    try:
+        return jax.jit(function).trace(*specs).jaxpr
+    except UserError:
+        raise
+    except Exception as error:
+        line = str(error).partition("\n")[0]
+        raise UserError(f"the page needs equations for any number of tokens: {line}") from error
