@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,9 @@ def recording(result: xr.Dataset, prompt: int = 0) -> dict[str, Any]:
     Tokens of more than three dimensions are told by their first principal axes over all frames;
     what was measured is measured before, in all dimensions.
     """
-    require(is_recording(result), "result", "a run or a probe with tokens x", list(result.data_vars))
+    require(
+        is_recording(result), "result", "a run or a probe with tokens x", list(result.data_vars)
+    )
     run = _one(result, prompt)
     axis = "layer" if "layer" in run.x.dims else "time"
     frames = _thinned(run.sizes[axis], FRAMES)
@@ -109,12 +110,8 @@ def _seen(x: np.ndarray, w: np.ndarray) -> dict[str, str]:
     tokens = xr.Dataset({"x": (("time", "particle", "coord"), x), "w": ("particle", w)})
     lenses = [Histogram(bins=BINS), OrderParameter(), MeanCosine(), ClusterCount(), ClusterLabels()]
     tokens = tokens.assign_coords(time=np.arange(len(x), dtype=float))
-    measured = measure(tokens, *_asked(lenses))
+    measured = measure(tokens, lenses)
     return {lens.name: packed(_values(measured, lens.name)) for lens in lenses}
-
-
-def _asked(lenses: Sequence[Any]) -> tuple[Any, ...]:
-    return (list(lenses),)
 
 
 def _values(measured: xr.Dataset, name: str) -> np.ndarray:

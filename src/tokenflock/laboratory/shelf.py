@@ -30,6 +30,8 @@ from tokenflock.starts.start import Start
 
 DELTAS = (0.1, 0.01, 0.001, 0.0001)  # thresholds of clusters that a page offers
 BINS = 60
+LARGEST = 60_000  # characters of a program that comes without being asked for
+HOSTS: dict[str, Dynamics] = {"sphere": SelfAttention(), "flat": PureAttention()}
 Report = Callable[[float], None]
 
 
@@ -62,7 +64,10 @@ def variant(shelf: Shelf, laws: Laws, solvers: Sequence[FixedStep] | None = None
     parameters: dict[int, list] = {}
     for d, law in laws.items():
         for k, solver in enumerate(solvers or specimens.solvers(law)):
-            place = shelf.add(program(law, solver, _sights(law) if k == 0 else (), d=d))
+            made = program(law, solver, _sights(law) if k == 0 else (), d=d)
+            if k > 0 and solvers is None and len(made.source) > LARGEST:
+                continue
+            place = shelf.add(made)
             programs.setdefault(str(d), {})[type(solver).__name__] = place
             if k == 0:
                 sights[str(d)] = place
@@ -139,15 +144,19 @@ def _told(law: Dynamics, name: str, summary: str) -> dict[str, Any]:
     }
 
 
-def lenses(shelf: Shelf, dimensions: Sequence[int]) -> dict[str, dict[str, dict[str, int]]]:
+def lenses(
+    shelf: Shelf,
+    dimensions: Sequence[int],
+    hosts: Sequence[str] = tuple(HOSTS),
+    deltas: Sequence[float] = DELTAS,
+) -> dict[str, dict[str, dict[str, int]]]:
     """The observables that every law shares: on the sphere and in R^d, for each d and delta."""
-    hosts = {"sphere": SelfAttention(), "flat": PureAttention()}
     return {
         name: {
-            str(d): {f"{delta:g}": _lens(shelf, host, delta, d) for delta in DELTAS}
+            str(d): {f"{delta:g}": _lens(shelf, HOSTS[name], delta, d) for delta in deltas}
             for d in dimensions
         }
-        for name, host in hosts.items()
+        for name in hosts
     }
 
 
@@ -157,14 +166,20 @@ def _lens(shelf: Shelf, host: Dynamics, delta: float, d: int) -> int:
     return shelf.add(program(host, Layer(), [*seen, *clusters], d=d))
 
 
-def starts(shelf: Shelf, dimensions: Sequence[int]) -> list[dict[str, Any]]:
-    """The starts of the catalogue that a page can draw."""
+def starts(
+    shelf: Shelf, dimensions: Sequence[int], names: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """The starts of the catalogue that a page can draw; those of the names where they are given."""
     made: dict[str, dict[str, Any]] = {}
     for d in dimensions:
         for entry, start in specimens.starts(d):
+            if names is not None and entry.name not in names:
+                continue
             try:
                 drawn = start_program(start, d=d)
             except UserError:
+                continue
+            if len(drawn.source) > LARGEST:
                 continue
             place = shelf.add(drawn)
             told = made.setdefault(entry.name, _start(entry, start, drawn, d))

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from tokenflock.catalogue import PARTS, Entry, Option, entries, family
+from tokenflock.catalogue import Entry, Option, entries
 from tokenflock.dynamics.block import Block
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.self_attention import SelfAttention
@@ -31,7 +31,7 @@ from tokenflock.solvers.rk4 import RK4
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.starts.start import Start
 
-DIMENSIONS = (2, 3, 8)
+DIMENSIONS = (2, 3, 8)  # the last one for laws without matrices
 BLOCK_DIMENSIONS = (3,)
 COUNT = 6  # tokens for which an example of a law is made
 _BASES = (SelfAttention, Unnormalised)
@@ -133,8 +133,15 @@ def _said(choice: Choice, word: str) -> Any:
 
 def dimensions(entry: Entry) -> tuple[int, ...]:
     """The d for which a page holds a law."""
-    wanted = BLOCK_DIMENSIONS if entry.name == "Block" else DIMENSIONS
-    return tuple(d for d in wanted if _fits(entry, d))
+    if entry.name == "Block":
+        return BLOCK_DIMENSIONS
+    fitting = [d for d in DIMENSIONS if _fits(entry, d)]
+    return tuple(d for d in fitting if d <= 3 or not _matrices(plain(entry, d)))
+
+
+def _matrices(law: Frozen) -> bool:
+    """Whether a law holds arrays: their programs grow with d."""
+    return any(isinstance(getattr(home, name), np.ndarray) for _, home, name in values(law))
 
 
 def _fits(entry: Entry, d: int) -> bool:
@@ -150,7 +157,7 @@ def solvers(law: Dynamics) -> tuple[FixedStep, ...]:
         return Layer(), EulerMaruyama()
     if isinstance(law, Block):
         return (Layer(),)
-    return (Layer(), RK4(), Euler()) if law.smooth else (Layer(), Euler())
+    return (Layer(), RK4()) if law.smooth else (Layer(), Euler())
 
 
 def starts(d: int) -> Iterator[tuple[Entry, Start]]:
@@ -173,8 +180,3 @@ def values(member: Frozen, path: str = "") -> Iterator[tuple[str, Frozen, str]]:
             yield from values(value, f"{here}.")
         else:
             yield here, member, each.name
-
-
-def part_families() -> Sequence[str]:
-    """The families of parts of a block, as the catalogue names them."""
-    return [of for of in PARTS if family(of)]

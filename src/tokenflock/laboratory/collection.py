@@ -1,0 +1,87 @@
+"""What every page holds, made once: the programs of the whole catalogue.
+
+Tracing all laws takes a while, and its outcome depends on nothing but the code. So it is kept in the
+cache under a name that the code's own text gives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tokenflock import __version__, catalogue
+from tokenflock.files import cache_folder, whole
+
+_ROOT = Path(__file__).parents[1]
+_SOURCES = ("spaces", "parts", "dynamics", "solvers", "starts", "observables", "matrices", "theory")
+_MORE = ("engines/page", "laboratory")
+
+
+def collected(report: Callable[[float], None] | None = None) -> dict[str, Any]:
+    """The schema, the programs and the tables of the whole catalogue, from the cache where they are
+    there.
+    """
+    place = _place()
+    if place is not None and place.is_file():
+        try:
+            return json.loads(zlib.decompress(place.read_bytes()))
+        except (OSError, ValueError, zlib.error):  # a damaged file is made anew
+            pass
+    made = made_anew(report)
+    if place is not None:
+        with whole(place) as part:
+            part.write_bytes(zlib.compress(json.dumps(made).encode(), 6))
+    return made
+
+
+def made_anew(report: Callable[[float], None] | None = None) -> dict[str, Any]:
+    """The same, traced now."""
+    from tokenflock.laboratory import schema, shelf, specimens, tables
+    from tokenflock.solvers.euler import Euler
+    from tokenflock.solvers.euler_maruyama import EulerMaruyama
+    from tokenflock.solvers.layer import Layer
+    from tokenflock.solvers.rk4 import RK4
+
+    kept = shelf.Shelf()
+    dimensions = specimens.DIMENSIONS
+    told = {
+        "laws": shelf.catalogue(kept, report),
+        "starts": shelf.starts(kept, dimensions),
+        "solvers": [schema.solver(each()) for each in (Layer, RK4, Euler, EulerMaruyama)],
+        "lenses": shelf.lenses(kept, dimensions),
+        "deltas": list(shelf.DELTAS),
+        "matrices": {str(d): schema.matrices(d) for d in dimensions},
+        **words(),
+    }
+    theory = {str(d): tables.energies(d) for d in dimensions} | {"cosine": tables.cosines()}
+    return {"schema": told, "programs": kept.programs, "theory": theory}
+
+
+def words() -> dict[str, Any]:
+    """What snippets and command lines need: where members live, and which options are taken."""
+    from tokenflock.laboratory import schema
+
+    taken = ["dynamics", "start", "solver", "until", "t", "times", "frames", "observe", "seed"]
+    return {"homes": schema.homes(), "cli": {"taken": [*taken, "dtype", "out", "coalesce"]}}
+
+
+def _place() -> Path | None:
+    folder = cache_folder()
+    if folder is None or catalogue.entries("dynamics") != catalogue._shipped("dynamics"):
+        return None  # laws that the user brought along are not those of the next user
+    return folder / f"lab-{_name()}.z"
+
+
+def _name() -> str:
+    """A name for the code as it is."""
+    digest = hashlib.sha256(f"{__version__} {version('jax')}".encode())
+    for folder in (*_SOURCES, *_MORE):
+        for path in sorted((_ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".js") and "static" not in path.parts:
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
