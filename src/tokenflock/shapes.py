@@ -20,4 +20,9 @@ Points = Float[Array, "m d"]
 Weights = Float[Array, " n"]
 Rows = Float[Array, "m n"]  # one row of attention for each point
 
-__all__ = ["Array", "Points", "Rows", "Scalar", "Time", "Tokens", "Weights"]
+__all__ = ["Array", "Points", "Rows", "Scalar", "Time", "Tokens", "Weights", "counted"]
+
+
+def counted(n: object) -> bool:
+    """Whether a number of tokens is known: it is a symbol where equations are traced for all n."""
+    return isinstance(n, int)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from tokenflock.shapes import Array, Points, Scalar, Tokens
+from tokenflock.shapes import Array, Points, Scalar, Tokens, counted
 from tokenflock.theory.kernel import log_kernel_eigenvalue
 
 BLOCK = 1024  # points whose harmonics of one degree are held at once
@@ -96,6 +96,8 @@ def series(q: Points, coefficients: Float[Array, "l m k"]) -> Float[Array, "n k"
 def _blocks(*arrays: Array) -> tuple[Array, ...]:
     """Rows in blocks of one size, the last one filled up with zeros."""
     n = arrays[0].shape[0]
+    if not counted(n):  # one block
+        return tuple(a[None] for a in arrays)
     size = min(BLOCK, n)
     count = -(-n // size)
     return tuple(

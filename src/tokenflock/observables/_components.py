@@ -11,9 +11,11 @@ from jaxtyping import Bool, Int
 
 from tokenflock.observables.observable import CosineObservable, cosines, pairs
 from tokenflock.shapes import Array, Rows, Tokens, Weights
+from tokenflock.shapes import counted as is_counted
 
 # tokens, up to which products of whole matrices are as quick as anything, and run on any chip
 FEW = 128
+DOUBLINGS = 32  # of a path, which then is longer than tokens can be many
 
 
 class ByClusters(CosineObservable):
@@ -59,7 +61,8 @@ def components(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
 
     -1 for tokens that are not near themselves.
     """
-    return by_squaring(near) if near.shape[0] <= FEW else by_hooking(near)
+    n = near.shape[0]
+    return by_squaring(near) if is_counted(n) and n <= FEW else by_hooking(near)
 
 
 def by_squaring(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
@@ -88,7 +91,7 @@ def by_hooking(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
         touched = jnp.min(jnp.where(near, root, n), axis=1)
         # only roots move: to the least that any token of their tree touches
         new = root.at[root].min(touched)
-        for _ in range(math.ceil(math.log2(n))):
+        for _ in range(math.ceil(math.log2(n)) if is_counted(n) else DOUBLINGS):
             new = new[new]
         return new, jnp.any(new != root)
 

@@ -276,7 +276,7 @@ class Kernel:
         stack = [self.emitter.replaced(arg) for arg in args]
         while stack:
             node = stack.pop()
-            if node in seen or not free <= node.free:
+            if node in seen or not free <= node.free or node in self.emitter.top.names:
                 continue
             seen.add(node)
             if node.op == "reduce" and node.free == free:

@@ -19,7 +19,7 @@ COSTS = {"const": 0, "var": 0, "name": 0, "load": 0, "call": 8, "/": 4, "reduce"
 IDENTITY = {"+": 0, "*": 1, "max": -float("inf"), "min": float("inf"), "&&": True, "||": False}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Node:
     """A number: an operation on other numbers, with what belongs to the operation.
 
@@ -58,7 +58,7 @@ class Node:
         return tuple(sorted(self.free, key=lambda var: (var.level, var.what[1])))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Buffer:
     """An array in memory: its name, its sizes, and what is written at which index.
 
@@ -72,7 +72,7 @@ class Buffer:
     maker: Statement | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Statement:
     """Something that fills buffers by other means than an expression at each index."""
 

@@ -55,8 +55,8 @@ def split(dynamics: Dynamics, d: int) -> Law:
 
 
 def many(d: int) -> Any:
-    """A number of tokens that is not said, but more than half the dimension."""
-    (n,) = jax.export.symbolic_shape("n", constraints=[f"2*n >= {d + 1}"])
+    """A number of tokens that is not said, but more than the dimension."""
+    (n,) = jax.export.symbolic_shape("n", constraints=[f"n >= {d + 1}"])
     return n
 
 

@@ -155,6 +155,8 @@ def _copies(new: Sequence[str], old: Sequence[str]) -> list[str]:
 def _scan(g: Graph, eqn: Any, arrays: Sequence[Field]) -> list[Field]:
     params = eqn.params
     consts, carries = params["num_consts"], params["num_carry"]
+    if params["length"] == 1:
+        return _once(g, eqn, arrays)
     fixed = [_inside(g, array) for array in arrays[:consts]]
     start, rows = list(arrays[consts : consts + carries]), arrays[consts + carries :]
     length = size(g, params["length"])
@@ -189,6 +191,19 @@ def _scan(g: Graph, eqn: Any, arrays: Sequence[Field]) -> list[Field]:
 
     buffers = g.statement([*inputs, *outer], write, made)
     return [in_memory(g, aval.shape, buffer) for aval, buffer in zip(avals, buffers)]
+
+
+def _once(g: Graph, eqn: Any, arrays: Sequence[Field]) -> list[Field]:
+    """A loop of a single turn."""
+    given = eqn.params["num_consts"] + eqn.params["num_carry"]
+    rows = [_row(array, g.const(0)) for array in arrays[given:]]
+    results = closed(g, eqn.params["jaxpr"], [*arrays[:given], *rows])
+    carries = eqn.params["num_carry"]
+    series = [
+        Field((1, *array.shape), array.dtype, lambda index, array=array: array.at(index[1:]))
+        for array in results[carries:]
+    ]
+    return [*results[:carries], *series]
 
 
 def _row(array: Field, here: Any) -> Field:

@@ -132,6 +132,38 @@ def concatenate(g: Graph, eqn: Any, *parts: Field) -> Field:
     return view(eqn, tell)
 
 
+def stack(g: Graph, eqn: Any, *parts: Field) -> Field:
+    axis = eqn.params["axis"]
+
+    def tell(index: Index) -> Any:
+        which, rest = index[axis], (*index[:axis], *index[axis + 1 :])
+        if which.op == "const":
+            return parts[which.what].at(rest)
+        value = parts[-1].at(rest)
+        for k in reversed(range(len(parts) - 1)):
+            value = select(g, compare(g, "===", which, g.const(k)), value, parts[k].at(rest))
+        return value
+
+    return view(eqn, tell)
+
+
+def unstack(g: Graph, eqn: Any, a: Field) -> list[Field]:
+    axis = eqn.params["axis"]
+
+    def part(which: int) -> Field:
+        k = g.const(which)
+        return view(eqn, lambda index: a.at((*index[:axis], k, *index[axis:])), which)
+
+    return [part(which) for which in range(len(eqn.outvars))]
+
+
+def tile(g: Graph, eqn: Any, a: Field) -> Field:
+    lengths = [size(g, dim) for dim in a.shape]
+    return view(
+        eqn, lambda index: a.at(g.divided(i, length)[1] for i, length in zip(index, lengths))
+    )
+
+
 def split(g: Graph, eqn: Any, a: Field) -> list[Field]:
     axis, start, parts = eqn.params["axis"], g.const(0), []
     for which, length in enumerate(eqn.params["sizes"]):
@@ -308,6 +340,9 @@ RULES: dict[str, Callable] = {
     "slice": slice_,
     "rev": rev,
     "concatenate": concatenate,
+    "stack": stack,
+    "unstack": unstack,
+    "tile": tile,
     "split": split,
     "pad": pad,
     "iota": iota,
