@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +10,24 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.page import trace
 from tokenflock.engines.page.emit import emit
 from tokenflock.engines.page.fields import Field, given, size, stored
 from tokenflock.engines.page.graph import Buffer, Graph
 from tokenflock.engines.page.translate import closed
-from tokenflock.engines.page.writing import ARRAYS
+from tokenflock.engines.page.writing import ARRAYS, number
 from tokenflock.errors import UserError, require
 from tokenflock.observables.observable import Observable
 from tokenflock.precision import precision
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.start import Start
+
+
+SHORT = 100  # constants that are written as text
+KINDS = {"f64": "<f8", "f32": "<f4", "int": "<i4", "u32": "<u4", "bool": "u1"}
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,8 @@ def start_program(start: Start, *, d: int) -> Program:
     """A start as JavaScript for any number of tokens: the source evaluates to `{draw}`.
 
     `draw(n, high, low)` gives `{x, key}`: the tokens of the seed 2^32 high + low as `simulate`
-    draws them, and the key of the noise.
+    draws them (up to rounding of float32), and the key of the noise. The manifest says the one n
+    that there is, or the least one.
 
     >>> from tokenflock.starts import Uniform
     >>> start_program(Uniform(n=8, d=3), d=3).manifest["d"]
@@ -105,7 +113,14 @@ def start_program(start: Start, *, d: int) -> Program:
     head = ["const key = Uint32Array.of(high, low);"]
     end = f"return {{ x: Float64Array.from({tokens.name}), key: {noise.name}.slice() }};"
     body = _function(graph, "(n, high, low)", head, [*lines, end])
-    return Program(_module(f"const draw = {body};\nreturn {{ draw }};"), {"d": d, "start": name})
+    n = results[0].shape[0]
+    manifest = {
+        "start": name,
+        "d": d,
+        "n": n if isinstance(n, int) else None,
+        "least": None if isinstance(n, int) else d + 1,
+    }
+    return Program(_module(f"const draw = {body};\nreturn {{ draw }};"), manifest)
 
 
 def _parameter(parameter: trace.Parameter) -> dict[str, Any]:
@@ -199,9 +214,7 @@ def _function(
     """A function with its own memory, which it makes anew when the number of tokens changes."""
     rooms = {**graph.allocated} | {name: buffer for name, buffer in (more or {}).items()}
     lines = []
-    for name, (dtype, numbers) in graph.data.items():
-        text = ", ".join(repr(number) for number in numbers)
-        lines.append(f"const {name} = {ARRAYS[dtype]}.of({text});")
+    lines += [f"const {name} = {_data(*data)};" for name, data in graph.data.items()]
     if rooms:
         lines.append(f"let size = -1, {', '.join(rooms)};")
     lines.append(f"return function {arguments} {{")
@@ -217,6 +230,15 @@ def _function(
     lines.append("};")
     inner = "\n".join(f"  {line}" for line in lines)
     return f"(function () {{\n{inner}\n}})()"
+
+
+def _data(dtype: str, numbers: Sequence[Any]) -> str:
+    """An array of constants: short ones as text, long ones as their bytes."""
+    kind = ARRAYS[dtype]
+    if len(numbers) <= SHORT:
+        return f"{kind}.of({', '.join(number(value)[0] for value in numbers)})"
+    raw = base64.b64encode(np.asarray(numbers, KINDS[dtype]).tobytes()).decode()
+    return f'new {kind}(Uint8Array.from(atob("{raw}"), (c) => c.charCodeAt(0)).buffer)'
 
 
 def _module(body: str) -> str:

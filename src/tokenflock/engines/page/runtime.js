@@ -71,7 +71,7 @@ function erf_inv_single(x) {  // Giles 2012, in single precision
   const c = ERF_INV_SINGLE[w < 5 ? 0 : 1];
   w = w < 5 ? f(w - 2.5) : f(f(Math.sqrt(w)) - 3);
   let y = c[0];
-  for (let k = 1; k < c.length; k++) y = f(c[k] + f(y * w));
+  for (let k = 1; k < c.length; k++) y = f(c[k] + y * w);  // rounded once
   return f(y * x);
 }
 // === erfc

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,15 +99,15 @@ def observation(law: Law, observable: Observable) -> Any:
 
 def drawing(start: Start, d: int) -> Any:
     """The equations of a start: key -> (tokens, key of the noise), as `simulate` draws them."""
-    any_n = start
-    if "n" in start.__dataclass_fields__:
-        any_n = _with(start, "n", many(d))
-    if "d" in start.__dataclass_fields__:
-        any_n = _with(any_n, "d", d)
+    names = [field.name for field in dataclasses.fields(start)]
+    if "d" in names:
+        start = dataclasses.replace(start, d=d)
+    if "n" in names:
+        start = _with(dataclasses.replace(start, n=d + 1), "n", many(d))
 
     def draw(key):
         first, noise = jax.random.split(jax.random.wrap_key_data(key))
-        return any_n.draw(first), jax.random.key_data(noise)
+        return start.draw(first), jax.random.key_data(noise)
 
     with precision("float32"):
         return _traced(draw, Spec((2,), jnp.uint32))
@@ -115,8 +116,8 @@ def drawing(start: Start, d: int) -> Any:
 def _with(start: Start, name: str, value: Any) -> Start:
     """A start with another field, unchecked: a symbol is no number."""
     fresh = object.__new__(type(start))
-    for field in start.__dataclass_fields__:
-        object.__setattr__(fresh, field, getattr(start, field))
+    for field in dataclasses.fields(start):
+        object.__setattr__(fresh, field.name, getattr(start, field.name))
     object.__setattr__(fresh, name, value)
     return fresh
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tokenflock.engines.page.elementwise import compare, logic, select
@@ -289,46 +289,65 @@ def gather(g: Graph, eqn: Any, a: Field, where: Field) -> Field:
     return view(eqn, tell)
 
 
+CHANGES = {
+    "scatter": "{0} = {1}",
+    "scatter-add": "{0} += {1}",
+    "scatter-mul": "{0} *= {1}",
+    "scatter-min": "{0} = Math.min({0}, {1})",
+    "scatter-max": "{0} = Math.max({0}, {1})",
+}
+
+
 def scatter(g: Graph, eqn: Any, a: Field, where: Field, new: Field) -> Field:
-    """Entries of one axis changed, one after the other."""
-    numbers = eqn.params["dimension_numbers"]
-    if (
-        numbers.update_window_dims
-        or numbers.operand_batching_dims
-        or len(numbers.scatter_dims_to_operand_dims) != len(a.shape)
-    ):
-        raise UserError("the page scatters single numbers only")
-    change = {
-        "scatter-add": "{0} += {1}",
-        "scatter_add": "{0} += {1}",
-        "scatter": "{0} = {1}",
-        "scatter-min": "{0} = Math.min({0}, {1})",
-        "scatter_min": "{0} = Math.min({0}, {1})",
-        "scatter-max": "{0} = Math.max({0}, {1})",
-        "scatter_max": "{0} = Math.max({0}, {1})",
-    }[eqn.primitive.name]
+    """Entries changed one after the other; those that would lie outside are left out."""
+    numbers, change = eqn.params["dimension_numbers"], CHANGES[eqn.primitive.name]
+    if numbers.operand_batching_dims:
+        raise UserError("the page scatters no batches")
     buffers = stored(g, a), stored(g, where), stored(g, new)
-    order, rank = numbers.scatter_dims_to_operand_dims, len(a.shape)
     lengths = [g.text(k) for k in buffers[0].shape]
+    window, order = numbers.update_window_dims, numbers.scatter_dims_to_operand_dims
+    kept = [k for k in range(len(a.shape)) if k not in numbers.inserted_window_dims]
+    batch = [k for k in range(len(new.shape)) if k not in window]
 
     def write(names: Sequence[str], made: Sequence[str]) -> list[str]:
         old, index, update = names
-        tests = [f"i{k} >= 0 && i{k} < {lengths[axis]}" for k, axis in enumerate(order)]
-        place = "0"
-        for axis in range(rank):
-            place = f"({place}) * {lengths[axis]} + i{order.index(axis)}" if axis else (
-                f"i{order.index(0)}"
-            )
-        return [
-            f"{made[0]}.set({old}.subarray(0, {made[0]}.length));",
-            f"for (let k = 0; k < {' * '.join(g.text(s) for s in buffers[2].shape) or '1'}; k++) {{",
-            *(f"  const i{k} = {index}[k * {rank} + {k}];" for k in range(rank)),
-            f"  if ({' && '.join(tests)}) {change.format(f'{made[0]}[{place}]', f'{update}[k]')};",
-            "}",
+        loops = [
+            f"for (let u{k} = 0; u{k} < {g.text(length)}; u{k}++) {{"
+            for k, length in enumerate(buffers[2].shape)
         ]
+        row = _row_by_row([f"u{k}" for k in batch], [g.text(buffers[2].shape[k]) for k in batch])
+        inside = {axis: f"u{window[k]}" for k, axis in enumerate(kept)}
+        lines = []
+        for axis in range(len(lengths)):
+            parts = [inside[axis]] if axis in inside else []
+            if axis in order:
+                parts.append(f"{index}[({row}) * {len(order)} + {order.index(axis)}]")
+            lines.append(f"const o{axis} = {' + '.join(parts) or '0'};")
+        tests = [f"o{k} >= 0 && o{k} < {length}" for k, length in enumerate(lengths)]
+        place = _row_by_row([f"o{k}" for k in range(len(lengths))], lengths)
+        there = _row_by_row([f"u{k}" for k in range(len(new.shape))], map(g.text, buffers[2].shape))
+        changed = change.format(f"{made[0]}[{place}]", f"{update}[{there}]")
+        body = [*lines, f"if ({' && '.join(tests) or 'true'}) {changed};"]
+        return [f"{made[0]}.set({old}.subarray(0, {made[0]}.length));", *_nested(loops, body)]
 
     (made,) = g.statement(buffers, write, [(buffers[0].shape, a.dtype)])
     return in_memory(g, a.shape, made)
+
+
+def _nested(loops: Sequence[str], body: Sequence[str]) -> list[str]:
+    """Lines inside of loops."""
+    if not loops:
+        return ["{", *(f"  {line}" for line in body), "}"]
+    inner = _nested(loops[1:], body) if len(loops) > 1 else body
+    return [loops[0], *(f"  {line}" for line in inner), "}"]
+
+
+def _row_by_row(index: Sequence[str], lengths: Iterable[str]) -> str:
+    """The place of an index in memory."""
+    place = ""
+    for i, length in zip(index, lengths):
+        place = f"({place}) * {length} + {i}" if place else i
+    return place or "0"
 
 
 RULES: dict[str, Callable] = {
@@ -350,15 +369,4 @@ RULES: dict[str, Callable] = {
     "dynamic_update_slice": dynamic_update_slice,
     "gather": gather,
 }
-RULES |= {
-    name: scatter
-    for name in (
-        "scatter",
-        "scatter-add",
-        "scatter_add",
-        "scatter-min",
-        "scatter_min",
-        "scatter-max",
-        "scatter_max",
-    )
-}
+RULES |= {name: scatter for name in CHANGES}
