@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from tokenflock.cli import members
-from tokenflock.cli.console import progress, say, saved
+from tokenflock.cli.console import progress, saved, say
 from tokenflock.errors import UserError
 from tokenflock.files import replaceable, whole
 

@@ -1,7 +1,7 @@
 """What every page holds, made once: the programs of the whole catalogue.
 
-Tracing all laws takes a while, and its outcome depends on nothing but the code. So it is kept in the
-cache under a name that the code's own text gives.
+Tracing all laws takes a while, and its outcome depends on nothing but the code. So it is kept in
+the cache under a name that the code's own text gives.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,10 @@ def collected(report: Callable[[float], None] | None = None) -> dict[str, Any]:
     return made
 
 
-def made_anew(report: Callable[[float], None] | None = None) -> dict[str, Any]:
-    """The same, traced now."""
+def made_anew(
+    report: Callable[[float], None] | None = None, names: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """The same, traced now; of the laws of these names alone where they are given."""
     from tokenflock.laboratory import schema, shelf, specimens, tables
     from tokenflock.solvers.euler import Euler
     from tokenflock.solvers.euler_maruyama import EulerMaruyama
@@ -50,7 +52,7 @@ def made_anew(report: Callable[[float], None] | None = None) -> dict[str, Any]:
     kept = shelf.Shelf()
     dimensions = specimens.DIMENSIONS
     told = {
-        "laws": shelf.catalogue(kept, report),
+        "laws": shelf.catalogue(kept, report, names),
         "starts": shelf.starts(kept, dimensions),
         "solvers": [schema.solver(each()) for each in (Layer, RK4, Euler, EulerMaruyama)],
         "lenses": shelf.lenses(kept, dimensions),

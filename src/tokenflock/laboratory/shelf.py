@@ -28,7 +28,7 @@ from tokenflock.solvers.solver import FixedStep
 from tokenflock.spaces import Sphere
 from tokenflock.starts.start import Start
 
-DELTAS = (0.1, 0.01, 0.001, 0.0001)  # thresholds of clusters that a page offers
+DELTAS = (0.1, 0.01, 0.001)  # thresholds of clusters that a page offers
 BINS = 60
 LARGEST = 60_000  # characters of a program that comes without being asked for
 HOSTS: dict[str, Dynamics] = {"sphere": SelfAttention(), "flat": PureAttention()}
@@ -201,10 +201,12 @@ def _start(entry: Entry, start: Start, drawn: Program, d: int) -> dict[str, Any]
     }
 
 
-def catalogue(shelf: Shelf, report: Report | None = None) -> list[dict[str, Any]]:
-    """Every law of the catalogue that a page can run."""
+def catalogue(
+    shelf: Shelf, report: Report | None = None, names: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Every law of the catalogue that a page can run; those of the names where they are given."""
     laws = []
-    listed = entries("dynamics")
+    listed = [entry for entry in entries("dynamics") if names is None or entry.name in names]
     for k, entry in enumerate(listed):
         if (law := catalogued(shelf, entry)) is not None:
             laws.append(law)

@@ -91,8 +91,8 @@ def by_hooking(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
         touched = jnp.min(jnp.where(near, root, n), axis=1)
         # only roots move: to the least that any token of their tree touches
         new = root.at[root].min(touched)
-        for _ in range(math.ceil(math.log2(n)) if is_counted(n) else DOUBLINGS):
-            new = new[new]
+        times = math.ceil(math.log2(n)) if is_counted(n) else DOUBLINGS
+        new = jax.lax.fori_loop(0, times, lambda _, tree: tree[tree], new)
         return new, jnp.any(new != root)
 
     root, _ = jax.lax.while_loop(lambda state: state[1], hook, (order, jnp.asarray(True)))
