@@ -19,7 +19,7 @@ from tokenflock.files import cache_folder, whole
 
 _ROOT = Path(__file__).parents[1]
 _SOURCES = ("spaces", "parts", "dynamics", "solvers", "starts", "observables", "matrices", "theory")
-_MORE = ("engines/page", "laboratory")
+_HERE = ("bounds", "collection", "schema", "shelf", "specimens", "tables")
 
 
 def collected(report: Callable[[float], None] | None = None) -> dict[str, Any]:
@@ -82,8 +82,8 @@ def _place() -> Path | None:
 def _name() -> str:
     """A name for the code as it is."""
     digest = hashlib.sha256(f"{__version__} {version('jax')}".encode())
-    for folder in (*_SOURCES, *_MORE):
-        for path in sorted((_ROOT / folder).rglob("*")):
-            if path.suffix in (".py", ".js") and "static" not in path.parts:
-                digest.update(path.read_bytes())
+    folders = [_ROOT / folder for folder in (*_SOURCES, "engines/page")]
+    paths = [path for folder in folders for path in sorted(folder.rglob("*.[pj][ys]"))]
+    for path in [*paths, *(Path(__file__).with_name(f"{name}.py") for name in _HERE)]:
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

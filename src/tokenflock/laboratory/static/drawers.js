@@ -4,6 +4,7 @@ const Drawers = (() => {
   function toggle(name, show) {
     for (const drawer of document.querySelectorAll(".drawer")) drawer.hidden = drawer.id === name ? (show === undefined ? !drawer.hidden : !show) : true;
     for (const button of document.querySelectorAll("nav [data-open]")) button.setAttribute("aria-expanded", String(!document.getElementById(button.dataset.open).hidden));
+    document.body.classList.toggle("opened", [...document.querySelectorAll(".drawer")].some((drawer) => !drawer.hidden));
     return !document.getElementById(name).hidden;
   }
 

@@ -252,7 +252,7 @@ function sceneOf(history, k, memory, d) {
   const cache = new Map();
   const bytes = (i) => { const key = grouped ? labels[i] : -1; if (!cache.has(key)) cache.set(key, rgb(colour(i))); return cache.get(key); };
   const weighed = frame.w.some((value) => Math.abs(value * frame.n - 1) > 1e-6) ? frame.w : null;
-  return { view, p: now.p, n: frame.n, trails, notes, look: { colour, bytes, w: weighed, held: lab.held } };
+  return { view, p: now.p, n: frame.n, trails, notes, look: { colour, bytes, w: weighed, held: lab.held, size: (i) => (grouped ? counts.get(labels[i]) : 1), leads: (i) => grouped && labels[i] === i } };
 }
 
 const painter = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
@@ -344,11 +344,11 @@ function buttons() {
   for (const button of document.querySelectorAll("nav [data-open]")) button.addEventListener("click", () => open(button.dataset.open));
 }
 
-function once() {
+function once(count = 1) {
   if (lab.recording) { setPlaying(false); lab.shown = Math.min(lab.shownPlace() + 1, lab.history.length - 1); lab.dirty = true; return; }
   setPlaying(false);
   if (lab.shown !== null && lab.shown < lab.history.length - 1) { const frame = lab.shownFrame(); lab.shown = null; goOn(frame.x.slice(), frame.w, frame.index, frame.t); }
-  runner.step(1);
+  runner.step(count);
 }
 
 function restart() { if (lab.recording) { lab.shown = 0; lab.dirty = true; return; } const on = lab.playing; begin(); if (on) play(); }
@@ -363,7 +363,7 @@ function findWord(text) {
 function keys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT|BUTTON|SUMMARY)$/.test(event.target.tagName)) return;
-    const run = { " ": () => (lab.playing ? pause() : play()), ".": once, r: restart, n: () => document.getElementById("anew").click() }[event.key];
+    const run = { " ": () => (lab.playing ? pause() : play()), ".": () => once(), r: restart, n: () => document.getElementById("anew").click() }[event.key];
     if (run) { event.preventDefault(); run(); }
   });
 }
@@ -398,6 +398,7 @@ async function boot() {
   (packed.recordings || []).forEach((raw, k) => { try { showRecording(Models.opened(raw), k === 1); } catch (error) { say(`Not opened: ${error.message}`); } });
   if (PACKED.play) play();
   requestAnimationFrame(paint);
+  lab.advance = once; lab.runner = runner;
   window.tokenflockLab = lab; // for tests and the curious
 }
 
