@@ -14,7 +14,6 @@ from tokenflock.errors import UserError
 
 WHOLE = ("int", "u32")
 MATH = {  # primitives that are functions of JavaScript's Math
-    "exp": "exp",
     "log": "log",
     "log1p": "log1p",
     "expm1": "expm1",
@@ -39,7 +38,7 @@ MATH = {  # primitives that are functions of JavaScript's Math
     "ceil": "ceil",
     "pow": "pow",
 }
-OWN = {"erf_inv": "erf_inv", "erf": "erf", "erfc": "erfc", "round": "round_even"}  # of the runtime
+OWN = {"exp": "exp", "erf_inv": "erf_inv", "erf": "erf", "erfc": "erfc", "round": "round_even"}  # of the runtime
 COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lt_to": "<", "le_to": "<="}
 
 
@@ -212,7 +211,7 @@ def _divide(g: Graph, params: dict, dtype: str, a: Node, b: Node) -> Node:
 
 
 def _logistic(g: Graph, params: dict, dtype: str, a: Node) -> Node:
-    rest = g.node("call", (g.node("neg", (a,), None, dtype),), "Math.exp", dtype)
+    rest = g.node("call", (g.node("neg", (a,), None, dtype),), "exp", dtype)
     return binary(
         g, "/", g.const(1.0, dtype), g.node("+", (g.const(1.0, dtype), rest), None, dtype)
     )

@@ -57,7 +57,7 @@ def program(
     >>> made = program(SelfAttention(beta=4.0), Layer(h=0.1), d=2)
     >>> made.manifest["parameters"]
     [{'name': 'beta', 'shape': [], 'default': [4.0]}]
-    >>> "Math.exp" in made.source
+    >>> "exp(" in made.source
     True
     """
     if not isinstance(solver, FixedStep):
