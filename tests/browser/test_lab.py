@@ -72,6 +72,13 @@ def test_its_tokens_are_those_of_simulate_with_the_same_seed(visit, case, tmp_pa
     assert np.abs(tokens - run.x.values[-1]).max() < tolerance
 
 
+def test_its_own_draws_are_those_of_the_library_to_single_precision(visit):
+    page = visit(fragment({"law": "SelfAttention", "n": 20, "d": 3, "seed": 7}))
+    tokens = np.array(page.evaluate(LAST)[1]).reshape(20, 3)
+    run = flock.simulate(dynamics.SelfAttention(), Uniform(n=20, d=3), t=0.1, frames=2, seed=7)
+    assert np.abs(tokens - run.x.values[0]).max() < 2e-7
+
+
 def test_instruments_are_the_observables_of_the_library(visit):
     page = visit(fragment({"law": "SelfAttention", "values": {"beta": 4.0}, "n": 40, "d": 3}))
     tokens = advanced(page, 60).reshape(40, 3)
@@ -241,12 +248,13 @@ def test_exports_can_be_opened_again(visit, tmp_path):
 
 
 def test_the_python_that_it_writes_makes_the_same_tokens(visit):
-    page = visit(fragment({"law": "Unnormalised", "values": {"beta": 1.5}, "n": 9, "d": 3, "seed": 4}))
+    state = {"law": "Unnormalised", "values": {"beta": 1.5}, "n": 9, "d": 3, "seed": 4}
+    page = visit(fragment(state))
     tokens = advanced(page, 30).reshape(9, 3)
     page.click("[data-open=leave]")
     scope: dict = {}
     exec(page.locator("#snippet").text_content(), scope)
-    assert np.abs(scope["run"].x.values[-1] - tokens).max() < 1e-12
+    assert np.abs(scope["run"].x.values[-1] - tokens).max() < 1e-5  # the start is to 1e-7
 
 
 def test_the_command_line_that_it_writes_is_understood(visit):

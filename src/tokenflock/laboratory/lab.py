@@ -17,7 +17,7 @@ from tokenflock.errors import UserError, require
 from tokenflock.files import made_folder, replaceable, whole
 from tokenflock.laboratory import diagrams, recordings
 from tokenflock.laboratory.collection import collected
-from tokenflock.laboratory.opening import alone, opening
+from tokenflock.laboratory.opening import alone, exact, opening
 from tokenflock.laboratory.page import Content, page
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.starts.start import Start
@@ -102,11 +102,11 @@ def lab(
     )
     start = start or Uniform(n=64, d=3)
     asked = (subject, start, solver, seed)
-    if embed:
-        collection, state = alone(*asked)
-        return Lab(page(Content(collection, state, play=play, figure=True)), figure=True)
-    collection, state = opening(collected(progress), *asked)
-    return Lab(page(Content(collection, state, diagrams.shipped(), play=play)))
+    collection, state = alone(*asked) if embed else opening(collected(progress), *asked)
+    maps = [] if embed else diagrams.shipped()
+    given = exact(subject, start, seed, state)
+    content = Content(collection, state, maps, play=play, figure=embed, given=given)
+    return Lab(page(content), figure=embed)
 
 
 def _shown(

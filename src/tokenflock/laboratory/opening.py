@@ -24,7 +24,6 @@ from tokenflock.verbs.simulate import prepare
 
 DELTA = 0.001  # threshold of clusters of a small page
 MOST_GIVEN = 2000  # tokens that are written into a page one by one
-Asked = tuple[Dynamics | None, Start, FixedStep | None, int]
 
 
 def opening(
@@ -168,12 +167,28 @@ def _placed(told: dict[str, Any], law: Dynamics, start: Start, seed: int) -> dic
         live = {field["path"]: getattr(start, field["name"]) for field in listed["fields"]}
         return {"start": name, "n": n, "startValues": live}
     require(n <= MOST_GIVEN, "start", f"one that the page draws, beyond {MOST_GIVEN} tokens", name)
-    with precision("float64"):
-        _, x, w, _ = prepare(law, start, seed, "float64")
-        tokens, weights = np.asarray(x), np.asarray(w)
+    tokens, weights = _drawn(law, start, seed)
     edited = {"n": n, "edited": tokens.reshape(-1).tolist()}
     uneven = not np.allclose(weights, 1 / n)
     return edited | ({"weights": weights.tolist()} if uneven else {})
+
+
+def exact(law: Dynamics | None, start: Start, seed: int, state: dict[str, Any]) -> dict | None:
+    """The tokens with which the page opens, to the last digit; its own draws of other seeds agree
+    with the library's to single precision.
+    """
+    if "edited" in state or start.shape[0] > MOST_GIVEN:
+        return None
+    tokens, _ = _drawn(law or SelfAttention(), start, seed)
+    keys = {key: state[key] for key in ("start", "startValues", "n", "d", "seed")}
+    return keys | {"x": tokens.reshape(-1).tolist()}
+
+
+def _drawn(law: Dynamics, start: Start, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens and weights as `simulate` begins with them."""
+    with precision("float64"):
+        _, x, w, _ = prepare(law, start, seed, "float64")
+        return np.asarray(x), np.asarray(w)
 
 
 def _same(listed: dict[str, Any], start: Start) -> bool:

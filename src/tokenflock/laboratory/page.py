@@ -43,11 +43,17 @@ class Content:
     title: str = "tokenflock lab"
     play: bool = False
     figure: bool = False
+    given: dict[str, Any] | None = None  # tokens that the library drew for the opening state
 
 
 def page(content: Content) -> str:
     """The text of a page. Whatever came from outside is data in it: packed, or escaped."""
-    packed = {**content.collection, "maps": content.maps, "recordings": content.recordings}
+    packed = {
+        **content.collection,
+        "maps": content.maps,
+        "recordings": content.recordings,
+        "given": content.given,
+    }
     data = {
         "version": __version__,
         "state": content.state,

@@ -12,7 +12,7 @@ async function unpacked(text) { // deflated JSON in base64
 const lab = {
   schema: null, programs: null, state: null, history: new History(), shown: null, recording: null, other: null,
   view: { flat: false, sphere: true, reach: 1 }, held: null, drawn: null, panels: [], maps: [], mapNumber: 0, here: null,
-  log: false, changed: false, theory: null, memory: {}, memoryOther: {}, version: PACKED.version, playing: false, dirty: true, said: null,
+  log: false, changed: false, theory: null, given: null, memory: {}, memoryOther: {}, version: PACKED.version, playing: false, dirty: true, said: null,
   shownFrame() { const frames = this.history.frames; return frames.length ? frames[this.shown === null ? frames.length - 1 : Math.min(this.shown, frames.length - 1)] : null; },
   shownPlace() { return this.shown === null ? this.history.length - 1 : this.shown; },
   seen(name) { return this.history.seenAt(this.shownPlace(), name); },
@@ -74,10 +74,18 @@ function begin() { // from the start, with the seed of the state
   document.getElementById("other").hidden = true; document.getElementById("word").hidden = true;
   runner.load(loaded());
   const start = startOf(lab.schema, state.start), drawn = program(start.programs[state.d]);
-  const given = state.edited ? { x: Float64Array.from(state.edited), w: weightsOf(state) } : { start: drawn.source, startParams: ordered(drawn.manifest, start.fields, state.startValues) };
-  runner.begin({ ...given, start: drawn.source, startParams: given.startParams || ordered(drawn.manifest, start.fields, state.startValues), n: state.n, d: state.d, hi: Math.floor(state.seed / 2 ** 32), lo: state.seed % 2 ** 32, sphere: lab.variant().sphere, h: state.h, index: 0, t: 0, until: state.until, x: given.x || null, w: given.w || null });
+  const x = state.edited ? Float64Array.from(state.edited) : opened(state);
+  runner.begin({ x, w: weightsOf(state), start: drawn.source, startParams: ordered(drawn.manifest, start.fields, state.startValues), n: state.n, d: state.d, ...seedOf(state), sphere: lab.variant().sphere, h: state.h, index: 0, t: 0, until: state.until });
   setPlaying(false); remember();
 }
+
+// The tokens that the library drew for the state with which the page opened.
+function opened(state) {
+  const same = (key) => JSON.stringify(lab.given[key]) === JSON.stringify(state[key]);
+  return lab.given && ["start", "startValues", "n", "d", "seed"].every(same) ? Float64Array.from(lab.given.x) : null;
+}
+
+function seedOf(state) { return { hi: Math.floor(state.seed / 2 ** 32), lo: state.seed % 2 ** 32 }; }
 
 function weightsOf(state) {
   if (!state.weights) return null;
@@ -89,7 +97,7 @@ function weightsOf(state) {
 function goOn(x, w, index, t) {
   runner.load(loaded());
   const start = startOf(lab.schema, lab.state.start), drawn = program(start.programs[lab.state.d]);
-  runner.begin({ x, w, n: lab.state.n, d: lab.state.d, start: drawn.source, startParams: ordered(drawn.manifest, start.fields, lab.state.startValues), hi: Math.floor(lab.state.seed / 2 ** 32), lo: lab.state.seed % 2 ** 32, sphere: lab.variant().sphere, h: lab.state.h, index, t, until: lab.state.until });
+  runner.begin({ x, w, n: lab.state.n, d: lab.state.d, start: drawn.source, startParams: ordered(drawn.manifest, start.fields, lab.state.startValues), ...seedOf(lab.state), sphere: lab.variant().sphere, h: lab.state.h, index, t, until: lab.state.until });
 }
 
 function setPlaying(playing) {
@@ -382,7 +390,7 @@ function drops() {
 
 async function boot() {
   const packed = await unpacked(PACKED.packed);
-  lab.schema = packed.schema; lab.programs = packed.programs; lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.trails = true;
+  lab.schema = packed.schema; lab.programs = packed.programs; lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.given = packed.given || null; lab.trails = true;
   const linked = fromLink(lab.schema, location.hash), opening = linked || checkedState(lab.schema, PACKED.state || {});
   lab.state = opening.state;
   runner = new Runner(document.getElementById("worker").textContent, hear);
