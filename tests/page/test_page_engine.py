@@ -28,7 +28,7 @@ from tokenflock.observables.observable import Observable, on_sphere
 from tokenflock.parts import CausalMask, RandomHeads
 from tokenflock.precision import cast, precision
 from tokenflock.shapes import Points, Time, Tokens, Weights
-from tokenflock.solvers import Adaptive, Euler, EulerMaruyama, Heun, Layer, RK4
+from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, Heun, Layer
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.spaces import Sphere
 from tokenflock.starts import Polygon, Uniform
@@ -40,9 +40,7 @@ KEY = (7, 11)
 LAWS = {entry.name: entry.load() for entry in entries("dynamics")}
 LOOPED = ("Fast", "RescaledAttention", "Sinkhorn", "Streamed")  # quicker compiled than by hand
 SOLVERS = {
-    entry.name: entry.load()
-    for entry in entries("solvers")
-    if issubclass(entry.load(), FixedStep)
+    entry.name: entry.load() for entry in entries("solvers") if issubclass(entry.load(), FixedStep)
 }
 OBSERVABLES = [entry.load()() for entry in entries("observables")]
 
@@ -179,7 +177,9 @@ def test_noise_has_the_library_s_key(tmp_path):
     import tokenflock as flock
 
     law = Noisy(Unnormalised(beta=1.0), kappa=10.0)
-    run = flock.simulate(law, Uniform(n=6, d=3), t=0.2, frames=2, solver=EulerMaruyama(0.01), seed=3)
+    run = flock.simulate(
+        law, Uniform(n=6, d=3), t=0.2, frames=2, solver=EulerMaruyama(0.01), seed=3
+    )
     (drawn,) = answers(
         [{"source": start_program(Uniform(n=6, d=3), d=3).source, "draw": [[6, 0, 3]]}], tmp_path
     )
@@ -194,20 +194,19 @@ def test_noise_has_the_library_s_key(tmp_path):
 
 def test_a_seed_starts_from_the_library_s_tokens(tmp_path):
     """The random bits are the same, so that tokens differ by rounding of float32 alone."""
-    cases, wanted = [], []
+    cases, wanted, refused = [], [], []
     for entry in entries("starts"):
         start = entry.load().example()
         n, d = start.shape
         try:
             cases.append({"source": start_program(start, d=d).source, "draw": [[n, 0, 9]]})
-        except UserError as error:
-            assert "\n" not in str(error)
-            assert entry.name in ("Equiangular", "Orthogonal", "Polygon", "Simplex", "Sunflower")
+        except UserError:
+            refused.append(entry.name)
             continue
         drawing, noise = jax.random.split(jax.random.key(9))
         x = np.asarray(start.draw(drawing))
         wanted.append((entry.name, x, np.asarray(jax.random.key_data(noise))))
-    assert len(wanted) > 6
+    assert refused == ["Equiangular", "Orthogonal", "Polygon", "Simplex", "Sunflower"]
     for (name, x, key), told in zip(wanted, answers(cases, tmp_path), strict=True):
         assert isinstance(told, list), f"{name}: {told}"
         near(decoded(told[0][0]), x.astype(float), 1e-6)

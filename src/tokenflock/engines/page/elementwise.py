@@ -38,8 +38,23 @@ MATH = {  # primitives that are functions of JavaScript's Math
     "ceil": "ceil",
     "pow": "pow",
 }
-OWN = {"exp": "exp", "erf_inv": "erf_inv", "erf": "erf", "erfc": "erfc", "round": "round_even"}  # of the runtime
-COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lt_to": "<", "le_to": "<="}
+OWN = {
+    "exp": "exp",
+    "erf_inv": "erf_inv",
+    "erf": "erf",
+    "erfc": "erfc",
+    "round": "round_even",
+}  # of the runtime
+COMPARE = {
+    "eq": "===",
+    "ne": "!==",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lt_to": "<",
+    "le_to": "<=",
+}
 
 
 def binary(g: Graph, op: str, a: Node, b: Node) -> Node:
@@ -70,9 +85,7 @@ def _simple(op: str, a: Node, b: Node) -> Node | None:
 def select(g: Graph, choice: Node, no: Any, yes: Any) -> Any:
     """`yes` where the choice holds, else `no`."""
     if isinstance(no, Pair):
-        return Pair(
-            select(g, choice, no.high, yes.high), select(g, choice, no.low, yes.low)
-        )
+        return Pair(select(g, choice, no.high, yes.high), select(g, choice, no.low, yes.low))
     if choice.op == "const":
         return yes if choice.what else no
     return yes if yes is no else g.node("?", (choice, yes, no), None, no.dtype)
@@ -204,6 +217,10 @@ def _plain(op: str) -> Callable:
     return lambda g, params, dtype, a, b: binary(g, op, a, b)
 
 
+def _compared(op: str) -> Callable:
+    return lambda g, params, dtype, a, b: compare(g, op, a, b)
+
+
 def _divide(g: Graph, params: dict, dtype: str, a: Node, b: Node) -> Node:
     if dtype not in WHOLE:
         return binary(g, "/", a, b)
@@ -259,17 +276,13 @@ RULES: dict[str, Callable] = {
     "not": _not,
     "logistic": _logistic,
     "rsqrt": _rsqrt,
-    "exp2": lambda g, params, dtype, a: g.node(
-        "call", (g.const(2.0, dtype), a), "Math.pow", dtype
-    ),
+    "exp2": lambda g, params, dtype, a: g.node("call", (g.const(2.0, dtype), a), "Math.pow", dtype),
     "square": lambda g, params, dtype, a: binary(g, "*", a, a),
     "integer_pow": lambda g, params, dtype, a: power(g, a, params["y"]),
     "clamp": _clamp,
     "select_n": _select_n,
     "convert_element_type": _convert,
     "bitcast_convert_type": lambda g, params, dtype, a: bitcast(g, a, dtype),
-    "eq": lambda g, params, dtype, a, b: compare(g, "===", a, b),
-    "ne": lambda g, params, dtype, a, b: compare(g, "!==", a, b),
     "and": lambda g, params, dtype, a, b: logic(g, "&", a, b),
     "or": lambda g, params, dtype, a, b: logic(g, "|", a, b),
     "xor": lambda g, params, dtype, a, b: logic(g, "^", a, b),
@@ -284,7 +297,4 @@ RULES: dict[str, Callable] = {
 }
 RULES |= {name: _call(f"Math.{word}") for name, word in MATH.items()}
 RULES |= {name: _call(word) for name, word in OWN.items()}
-RULES |= {
-    name: (lambda op: lambda g, params, dtype, a, b: compare(g, op, a, b))(op)
-    for name, op in COMPARE.items()
-}
+RULES |= {name: _compared(op) for name, op in COMPARE.items()}

@@ -123,7 +123,9 @@ class Emitter:
             seen.add(node)
             if node.op == "reduce" and not node.free and node is not root:
                 continue
-            if node.op == "reduce" and [var.level for var in node.loops] == [*range(len(node.free))]:
+            if node.op == "reduce" and [var.level for var in node.loops] == [
+                *range(len(node.free))
+            ]:
                 sums |= {node} if node.free else set()
             stack += node.args
         return sums
@@ -143,6 +145,7 @@ class Emitter:
             self.depth(total)
 
     def depth_of_buffer(self, buffer: Buffer) -> int:
+        """How many stages a buffer waits for."""
         if buffer.maker is not None:
             return self._depth_of_statement(buffer.maker)
         if buffer not in self.buffers:
@@ -165,6 +168,7 @@ class Emitter:
         return self.statements[statement]
 
     def depth(self, node: Node) -> int:
+        """How many stages a number waits for."""
         keeper = self.held.get(node)
         if keeper is not None:
             return self.depth_of_buffer(keeper[0])

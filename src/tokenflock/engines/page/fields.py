@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +48,7 @@ class Field:
     stored: Buffer | None = None
     _told: dict[Index, Any] = field(default_factory=dict)
 
-    def at(self, index: Sequence[Node]) -> Any:
+    def at(self, index: Iterable[Node]) -> Any:
         """What stands at an index."""
         index = tuple(index)
         if index not in self._told:

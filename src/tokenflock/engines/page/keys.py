@@ -25,17 +25,15 @@ def counted(g: Graph, key: Pair, count: Node) -> Pair:
     return threefry(g, key, g.const(0, "u32"), convert(g, count, "u32"))
 
 
-def seed(g: Graph, eqn: Any, a: Field) -> Field:
+def _seed(g: Graph, eqn: Any, a: Field) -> Field:
     return view(eqn, lambda index: Pair(g.const(0, "u32"), convert(g, a.at(index), "u32")))
 
 
-def wrap(g: Graph, eqn: Any, a: Field) -> Field:
-    return view(
-        eqn, lambda index: Pair(a.at((*index, g.const(0))), a.at((*index, g.const(1))))
-    )
+def _wrap(g: Graph, eqn: Any, a: Field) -> Field:
+    return view(eqn, lambda index: Pair(a.at((*index, g.const(0))), a.at((*index, g.const(1)))))
 
 
-def unwrap(g: Graph, eqn: Any, a: Field) -> Field:
+def _unwrap(g: Graph, eqn: Any, a: Field) -> Field:
     def tell(index: Index) -> Node:
         if index[-1].op != "const":
             raise UserError("the page reads the two words of a key one by one")
@@ -45,19 +43,17 @@ def unwrap(g: Graph, eqn: Any, a: Field) -> Field:
     return view(eqn, tell)
 
 
-def fold_in(g: Graph, eqn: Any, keys: Field, data: Field) -> Field:
+def _fold_in(g: Graph, eqn: Any, keys: Field, data: Field) -> Field:
     return view(eqn, lambda index: counted(g, keys.at(index), data.at(index)))
 
 
-def split(g: Graph, eqn: Any, keys: Field) -> Field:
+def _split(g: Graph, eqn: Any, keys: Field) -> Field:
     shape = [size(g, dim) for dim in eqn.params["shape"]]
     rank = len(keys.shape)
-    return view(
-        eqn, lambda index: counted(g, keys.at(index[:rank]), g.flat(shape, index[rank:]))
-    )
+    return view(eqn, lambda index: counted(g, keys.at(index[:rank]), g.flat(shape, index[rank:])))
 
 
-def bits(g: Graph, eqn: Any, keys: Field) -> Field:
+def _bits(g: Graph, eqn: Any, keys: Field) -> Field:
     width, rank = eqn.params["bit_width"], len(keys.shape)
     if width not in (32, 64):
         raise UserError(f"the page draws 32 or 64 random bits at a time, not {width}")
@@ -71,10 +67,10 @@ def bits(g: Graph, eqn: Any, keys: Field) -> Field:
 
 
 RULES: dict[str, Callable] = {
-    "random_seed": seed,
-    "random_wrap": wrap,
-    "random_unwrap": unwrap,
-    "random_fold_in": fold_in,
-    "random_split": split,
-    "random_bits": bits,
+    "random_seed": _seed,
+    "random_wrap": _wrap,
+    "random_unwrap": _unwrap,
+    "random_fold_in": _fold_in,
+    "random_split": _split,
+    "random_bits": _bits,
 }

@@ -15,7 +15,7 @@ import numpy as np
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.page import trace
 from tokenflock.engines.page.emit import emit
-from tokenflock.engines.page.fields import Field, given, size, stored
+from tokenflock.engines.page.fields import Field, given, stored
 from tokenflock.engines.page.graph import Buffer, Graph
 from tokenflock.engines.page.translate import closed
 from tokenflock.engines.page.writing import ARRAYS, number
@@ -24,7 +24,6 @@ from tokenflock.observables.observable import Observable
 from tokenflock.precision import precision
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.start import Start
-
 
 SHORT = 100  # constants that are written as text
 KINDS = {"f64": "<f8", "f32": "<f4", "int": "<i4", "u32": "<u4", "bool": "u1"}

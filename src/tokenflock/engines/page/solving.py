@@ -30,12 +30,12 @@ def _matrix(name: str, array: Field) -> None:
         raise UserError(f"the page's {name} takes a single matrix")
 
 
-def lu(g: Graph, eqn: Any, a: Field) -> list[Field]:
+def _lu(g: Graph, eqn: Any, a: Field) -> list[Field]:
     _matrix("lu", a)
     return _called(g, eqn, "lu", [a], [g.text(size(g, a.shape[0]))])
 
 
-def triangular_solve(g: Graph, eqn: Any, a: Field, b: Field) -> list[Field]:
+def _triangular_solve(g: Graph, eqn: Any, a: Field, b: Field) -> list[Field]:
     _matrix("triangular_solve", a)
     params = eqn.params
     rows, columns = (g.text(size(g, dim)) for dim in b.shape)
@@ -44,17 +44,17 @@ def triangular_solve(g: Graph, eqn: Any, a: Field, b: Field) -> list[Field]:
     return _called(g, eqn, "triangular_solve", [a, b], options)
 
 
-def eigh(g: Graph, eqn: Any, a: Field) -> list[Field]:
+def _eigh(g: Graph, eqn: Any, a: Field) -> list[Field]:
     _matrix("eigh", a)
     return _called(g, eqn, "eigh", [a], [g.text(size(g, a.shape[0]))])
 
 
-def cholesky(g: Graph, eqn: Any, a: Field) -> list[Field]:
+def _cholesky(g: Graph, eqn: Any, a: Field) -> list[Field]:
     _matrix("cholesky", a)
     return _called(g, eqn, "cholesky", [a], [g.text(size(g, a.shape[0]))])
 
 
-def sort(g: Graph, eqn: Any, *arrays: Field) -> list[Field]:
+def _sort(g: Graph, eqn: Any, *arrays: Field) -> list[Field]:
     if eqn.params["dimension"] != len(arrays[0].shape) - 1:
         raise UserError("the page sorts along the last axis")
     length = g.text(size(g, arrays[0].shape[-1]))
@@ -70,9 +70,9 @@ def sort(g: Graph, eqn: Any, *arrays: Field) -> list[Field]:
 
 
 RULES: dict[str, Callable] = {
-    "lu": lu,
-    "triangular_solve": triangular_solve,
-    "eigh": eigh,
-    "cholesky": cholesky,
-    "sort": sort,
+    "lu": _lu,
+    "triangular_solve": _triangular_solve,
+    "eigh": _eigh,
+    "cholesky": _cholesky,
+    "sort": _sort,
 }

@@ -56,21 +56,23 @@ def over(
     return total
 
 
-def reduce(g: Graph, eqn: Any, a: Field) -> Field:
+def _reduce(g: Graph, eqn: Any, a: Field) -> Field:
     axes = sorted(eqn.params["axes"])
     shape = [a.shape[axis] for axis in axes]
 
     def tell(index: Index) -> Node:
         def body(k: Index) -> Node:
             inner, outer = iter(k), iter(index)
-            return a.at(next(inner) if axis in axes else next(outer) for axis in range(len(a.shape)))
+            return a.at(
+                next(inner) if axis in axes else next(outer) for axis in range(len(a.shape))
+            )
 
         return over(g, OPS[eqn.primitive.name], shape, index, body)
 
     return view(eqn, tell)
 
 
-def extreme(g: Graph, eqn: Any, a: Field) -> Field:
+def _extreme(g: Graph, eqn: Any, a: Field) -> Field:
     """The first index of the largest or smallest number along an axis."""
     (axis,) = eqn.params["axes"]
     op = "max" if eqn.primitive.name == "argmax" else "min"
@@ -93,7 +95,7 @@ def extreme(g: Graph, eqn: Any, a: Field) -> Field:
     return view(eqn, tell)
 
 
-def dot_general(g: Graph, eqn: Any, a: Field, b: Field) -> Field:
+def _dot_general(g: Graph, eqn: Any, a: Field, b: Field) -> Field:
     (left, right), (left_batch, right_batch) = eqn.params["dimension_numbers"]
     shape = [a.shape[axis] for axis in left]
     free = [k for k in range(len(a.shape)) if k not in (*left, *left_batch)]
@@ -117,7 +119,7 @@ def dot_general(g: Graph, eqn: Any, a: Field, b: Field) -> Field:
     return view(eqn, tell)
 
 
-def cumulative(g: Graph, eqn: Any, a: Field) -> Field:
+def _cumulative(g: Graph, eqn: Any, a: Field) -> Field:
     """Sums of all entries up to each one."""
     axis, backwards = eqn.params["axis"], eqn.params["reverse"]
     op = {"cumsum": "+", "cumprod": "*", "cummax": "max", "cummin": "min"}[eqn.primitive.name]
@@ -135,6 +137,6 @@ def cumulative(g: Graph, eqn: Any, a: Field) -> Field:
     return view(eqn, tell)
 
 
-RULES: dict[str, Callable] = {name: reduce for name in OPS}
-RULES |= {"argmax": extreme, "argmin": extreme, "dot_general": dot_general}
-RULES |= {name: cumulative for name in ("cumsum", "cumprod", "cummax", "cummin")}
+RULES: dict[str, Callable] = {name: _reduce for name in OPS}
+RULES |= {"argmax": _extreme, "argmin": _extreme, "dot_general": _dot_general}
+RULES |= {name: _cumulative for name in ("cumsum", "cumprod", "cummax", "cummin")}

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
-import jax
 from jax.extend.core import Literal
 
 from tokenflock.engines.page import elementwise, keys, solving, sums, views

@@ -17,7 +17,7 @@ def view(eqn: Any, tell: Callable[[Index], Any], which: int = 0) -> Field:
     return Field(aval.shape, dtype_of(aval), tell)
 
 
-def broadcast_in_dim(g: Graph, eqn: Any, a: Field, *dynamic: Field) -> Field:
+def _broadcast_in_dim(g: Graph, eqn: Any, a: Field, *dynamic: Field) -> Field:
     axes, zero = eqn.params["broadcast_dimensions"], g.const(0)
     return view(
         eqn,
@@ -32,7 +32,7 @@ def dim_is_one(dim: Any) -> bool:
     return isinstance(dim, int) and dim == 1
 
 
-def reshape(g: Graph, eqn: Any, a: Field, *dynamic: Field) -> Field:
+def _reshape(g: Graph, eqn: Any, a: Field, *dynamic: Field) -> Field:
     if eqn.params.get("dimensions") is not None:
         raise UserError("the page reshapes only in the order of memory")
     old, new = list(a.shape), list(eqn.outvars[0].aval.shape)
@@ -68,7 +68,7 @@ def _same(a: Any, b: Any) -> bool:
     return str(a) == str(b)
 
 
-def squeeze(g: Graph, eqn: Any, a: Field) -> Field:
+def _squeeze(g: Graph, eqn: Any, a: Field) -> Field:
     gone = {axis % len(a.shape) for axis in eqn.params["dimensions"]}
 
     def tell(index: Index) -> Any:
@@ -78,17 +78,17 @@ def squeeze(g: Graph, eqn: Any, a: Field) -> Field:
     return view(eqn, tell)
 
 
-def expand_dims(g: Graph, eqn: Any, a: Field) -> Field:
+def _expand_dims(g: Graph, eqn: Any, a: Field) -> Field:
     new = set(eqn.params["dimensions"])
     return view(eqn, lambda index: a.at(i for k, i in enumerate(index) if k not in new))
 
 
-def transpose(g: Graph, eqn: Any, a: Field) -> Field:
+def _transpose(g: Graph, eqn: Any, a: Field) -> Field:
     order = eqn.params["permutation"]
     return view(eqn, lambda index: a.at(index[order.index(k)] for k in range(len(order))))
 
 
-def slice_(g: Graph, eqn: Any, a: Field) -> Field:
+def _slice(g: Graph, eqn: Any, a: Field) -> Field:
     starts = [size(g, k) for k in eqn.params["start_indices"]]
     strides = [size(g, k) for k in eqn.params["strides"] or [1] * len(starts)]
     return view(
@@ -99,7 +99,7 @@ def slice_(g: Graph, eqn: Any, a: Field) -> Field:
     )
 
 
-def rev(g: Graph, eqn: Any, a: Field) -> Field:
+def _rev(g: Graph, eqn: Any, a: Field) -> Field:
     turned = eqn.params["dimensions"]
 
     def back(i: Node, dim: Any) -> Node:
@@ -113,7 +113,7 @@ def rev(g: Graph, eqn: Any, a: Field) -> Field:
     )
 
 
-def concatenate(g: Graph, eqn: Any, *parts: Field) -> Field:
+def _concatenate(g: Graph, eqn: Any, *parts: Field) -> Field:
     axis = eqn.params["dimension"]
     starts = [g.const(0)]
     for part in parts:
@@ -126,13 +126,15 @@ def concatenate(g: Graph, eqn: Any, *parts: Field) -> Field:
             if inside.op == "const" and inside.what < 0:
                 continue
             here = parts[k].at((*index[:axis], inside, *index[axis + 1 :]))
-            value = here if value is None else select(g, compare(g, "<", i, starts[k + 1]), value, here)
+            value = (
+                here if value is None else select(g, compare(g, "<", i, starts[k + 1]), value, here)
+            )
         return value
 
     return view(eqn, tell)
 
 
-def stack(g: Graph, eqn: Any, *parts: Field) -> Field:
+def _stack(g: Graph, eqn: Any, *parts: Field) -> Field:
     axis = eqn.params["axis"]
 
     def tell(index: Index) -> Any:
@@ -147,7 +149,7 @@ def stack(g: Graph, eqn: Any, *parts: Field) -> Field:
     return view(eqn, tell)
 
 
-def unstack(g: Graph, eqn: Any, a: Field) -> list[Field]:
+def _unstack(g: Graph, eqn: Any, a: Field) -> list[Field]:
     axis = eqn.params["axis"]
 
     def part(which: int) -> Field:
@@ -157,14 +159,14 @@ def unstack(g: Graph, eqn: Any, a: Field) -> list[Field]:
     return [part(which) for which in range(len(eqn.outvars))]
 
 
-def tile(g: Graph, eqn: Any, a: Field) -> Field:
+def _tile(g: Graph, eqn: Any, a: Field) -> Field:
     lengths = [size(g, dim) for dim in a.shape]
     return view(
         eqn, lambda index: a.at(g.divided(i, length)[1] for i, length in zip(index, lengths))
     )
 
 
-def split(g: Graph, eqn: Any, a: Field) -> list[Field]:
+def _split(g: Graph, eqn: Any, a: Field) -> list[Field]:
     axis, start, parts = eqn.params["axis"], g.const(0), []
     for which, length in enumerate(eqn.params["sizes"]):
 
@@ -176,7 +178,7 @@ def split(g: Graph, eqn: Any, a: Field) -> list[Field]:
     return parts
 
 
-def pad(g: Graph, eqn: Any, a: Field, filler: Field) -> Field:
+def _pad(g: Graph, eqn: Any, a: Field, filler: Field) -> Field:
     config = eqn.params["padding_config"]
     if any(str(inner) != "0" for _, _, inner in config):
         raise UserError("the page pads only at the ends")
@@ -197,7 +199,7 @@ def pad(g: Graph, eqn: Any, a: Field, filler: Field) -> Field:
     return view(eqn, tell)
 
 
-def iota(g: Graph, eqn: Any, *dynamic: Field) -> Field:
+def _iota(g: Graph, eqn: Any, *dynamic: Field) -> Field:
     axis = eqn.params["dimension"]
     dtype = dtype_of(eqn.outvars[0].aval)
 
@@ -222,7 +224,7 @@ def clamped(g: Graph, start: Node, highest: Node) -> Node:
     return g.node("min", (low, highest), None, "int")
 
 
-def dynamic_slice(g: Graph, eqn: Any, a: Field, *starts: Field) -> Field:
+def _dynamic_slice(g: Graph, eqn: Any, a: Field, *starts: Field) -> Field:
     lengths = eqn.params["slice_sizes"]
 
     def tell(index: Index) -> Any:
@@ -239,7 +241,7 @@ def _whole(g: Graph, i: Node) -> Node:
     return i if i.dtype == "int" else g.node("to", (i,), None, "int")
 
 
-def dynamic_update_slice(g: Graph, eqn: Any, a: Field, part: Field, *starts: Field) -> Field:
+def _dynamic_update_slice(g: Graph, eqn: Any, a: Field, part: Field, *starts: Field) -> Field:
     def tell(index: Index) -> Any:
         inside, place = g.const(True, "bool"), []
         for i, start, dim, length in zip(index, starts, a.shape, part.shape):
@@ -256,7 +258,7 @@ def dynamic_update_slice(g: Graph, eqn: Any, a: Field, part: Field, *starts: Fie
     return view(eqn, tell)
 
 
-def gather(g: Graph, eqn: Any, a: Field, where: Field) -> Field:
+def _gather(g: Graph, eqn: Any, a: Field, where: Field) -> Field:
     numbers, lengths = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
     mode, source = str(eqn.params["mode"]), stored(g, a)
     offset, gone = numbers.offset_dims, numbers.collapsed_slice_dims
@@ -298,7 +300,7 @@ CHANGES = {
 }
 
 
-def scatter(g: Graph, eqn: Any, a: Field, where: Field, new: Field) -> Field:
+def _scatter(g: Graph, eqn: Any, a: Field, where: Field, new: Field) -> Field:
     """Entries changed one after the other; those that would lie outside are left out."""
     numbers, change = eqn.params["dimension_numbers"], CHANGES[eqn.primitive.name]
     if numbers.operand_batching_dims:
@@ -351,22 +353,22 @@ def _row_by_row(index: Sequence[str], lengths: Iterable[str]) -> str:
 
 
 RULES: dict[str, Callable] = {
-    "broadcast_in_dim": broadcast_in_dim,
-    "reshape": reshape,
-    "squeeze": squeeze,
-    "expand_dims": expand_dims,
-    "transpose": transpose,
-    "slice": slice_,
-    "rev": rev,
-    "concatenate": concatenate,
-    "stack": stack,
-    "unstack": unstack,
-    "tile": tile,
-    "split": split,
-    "pad": pad,
-    "iota": iota,
-    "dynamic_slice": dynamic_slice,
-    "dynamic_update_slice": dynamic_update_slice,
-    "gather": gather,
+    "broadcast_in_dim": _broadcast_in_dim,
+    "reshape": _reshape,
+    "squeeze": _squeeze,
+    "expand_dims": _expand_dims,
+    "transpose": _transpose,
+    "slice": _slice,
+    "rev": _rev,
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "unstack": _unstack,
+    "tile": _tile,
+    "split": _split,
+    "pad": _pad,
+    "iota": _iota,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "gather": _gather,
 }
-RULES |= {name: scatter for name in CHANGES}
+RULES |= {name: _scatter for name in CHANGES}
