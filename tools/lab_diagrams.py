@@ -2,8 +2,8 @@
 
     python tools/lab_diagrams.py
 
-Self-attention with n = 32 tokens by the layer map (h = 0.1), as in Figure 3 of arXiv 2312.10794, for
-the dimensions that a page of the lab holds.
+Self-attention with n = 32 tokens by the layer map (h = 0.1), as in Figure 3 of arXiv 2312.10794,
+for the dimensions that a page of the lab holds.
 """
 
 from __future__ import annotations

@@ -13,7 +13,9 @@ from tokenflock import dynamics, observables, solvers
 from tokenflock.starts import Uniform
 
 pytestmark = pytest.mark.browser
-LAST = "(() => { const frame = tokenflockLab.history.last(); return [frame.index, [...frame.x]]; })()"
+LAST = (
+    "(() => { const frame = tokenflockLab.history.last(); return [frame.index, [...frame.x]]; })()"
+)
 PLAYING = "tokenflockLab.playing"
 
 
@@ -148,13 +150,19 @@ def test_tokens_can_be_dragged_added_removed_and_merged(visit):
     page.mouse.move(middle[0] + 200, middle[1], steps=4)
     page.mouse.up()
     page.wait_for_function("tokenflockLab.state.edited !== null")
-    np.testing.assert_allclose(page.evaluate("tokenflockLab.state.edited.slice(0, 2)"), [1, 0], atol=0.05)
+    np.testing.assert_allclose(
+        page.evaluate("tokenflockLab.state.edited.slice(0, 2)"), [1, 0], atol=0.05
+    )
     page.check("input[value=add]")
     page.mouse.click(middle[0], middle[1] + 150)
     page.wait_for_function("tokenflockLab.state.n === 7")
-    np.testing.assert_allclose(page.evaluate("tokenflockLab.state.edited.slice(12)"), [0, -1], atol=0.05)
+    np.testing.assert_allclose(
+        page.evaluate("tokenflockLab.state.edited.slice(12)"), [0, -1], atol=0.05
+    )
     page.check("input[value=remove]")
-    page.wait_for_function("tokenflockLab.shownFrame().n === 7 && tokenflockLab.drawn.places.length === 7")
+    page.wait_for_function(
+        "tokenflockLab.shownFrame().n === 7 && tokenflockLab.drawn.places.length === 7"
+    )
     place = page.evaluate("tokenflockLab.drawn.places[6]")
     page.mouse.click(box["x"] + place[0], box["y"] + place[1])
     page.wait_for_function("tokenflockLab.state.n === 6")
@@ -201,10 +209,12 @@ def test_a_hostile_link_ends_in_a_message(visit, link):
 
 
 def test_tokens_that_leave_the_numbers_end_in_a_message(visit):
-    state = {"law": "Unnormalised", "values": {"beta": 900.0}, "solver": "RK4", "n": 8, "d": 2}
+    state = {"law": "PureAttention", "h": 1e6, "n": 8, "d": 2}
     page = visit(fragment(state))
     page.click("#play")
-    page.wait_for_function("document.getElementById('say').textContent.includes('left the numbers')")
+    page.wait_for_function(
+        "document.getElementById('say').textContent.includes('left the numbers')"
+    )
     assert not page.evaluate(PLAYING)
 
 
@@ -311,7 +321,9 @@ def test_a_recording_is_dropped_on_the_page(visit, run):
     assert page.locator("i").count() == 0
     for bad in ("{", "[]", '{"format": "tokenflock recording", "n": 2, "d": 2, "count": 1}'):
         page.evaluate(drop, bad)
-        page.wait_for_function("document.getElementById('say').textContent.startsWith('Not opened')")
+        page.wait_for_function(
+            "document.getElementById('say').textContent.startsWith('Not opened')"
+        )
     np.testing.assert_allclose(
         page.evaluate("[...tokenflockLab.shownFrame().x]"), run.x.values[0].reshape(-1), atol=1e-6
     )

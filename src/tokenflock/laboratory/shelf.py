@@ -6,6 +6,10 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from tokenflock.catalogue import Entry, entries, slug
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.fast import Fast
@@ -30,6 +34,7 @@ from tokenflock.starts.start import Start
 
 DELTAS = (0.1, 0.01, 0.001)  # thresholds of clusters that a page offers
 BINS = 60
+COUNT = 6  # tokens on which a law is tried
 LARGEST = 60_000  # characters of a program that comes without being asked for
 HOSTS: dict[str, Dynamics] = {"sphere": SelfAttention(), "flat": PureAttention()}
 Report = Callable[[float], None]
@@ -63,15 +68,10 @@ def variant(shelf: Shelf, laws: Laws, solvers: Sequence[FixedStep] | None = None
     sights: dict[str, int] = {}
     parameters: dict[int, list] = {}
     for d, law in laws.items():
-        for k, solver in enumerate(solvers or specimens.solvers(law)):
-            made = program(law, solver, _sights(law) if k == 0 else (), d=d)
-            if k > 0 and solvers is None and len(made.source) > LARGEST:
-                continue
-            place = shelf.add(made)
-            programs.setdefault(str(d), {})[type(solver).__name__] = place
-            if k == 0:
-                sights[str(d)] = place
-                parameters[d] = shelf.manifest(place)["parameters"]
+        made = stepped(shelf, law, d, solvers)
+        programs[str(d)] = made
+        sights[str(d)] = next(iter(made.values()))
+        parameters[d] = shelf.manifest(sights[str(d)])["parameters"]
     law = next(iter(laws.values()))
     interaction = law.interaction
     attractive = isinstance(law, SelfAttention) and not law.repulsive
@@ -87,6 +87,18 @@ def variant(shelf: Shelf, laws: Laws, solvers: Sequence[FixedStep] | None = None
     }
 
 
+def stepped(
+    shelf: Shelf, law: Dynamics, d: int, solvers: Sequence[FixedStep] | None = None
+) -> dict[str, int]:
+    """The programs of a law by solver; the first also tells what only this law can tell."""
+    places = {}
+    for k, solver in enumerate(solvers or specimens.solvers(law)):
+        made = program(law, solver, _sights(law) if k == 0 else (), d=d)
+        if k == 0 or solvers is not None or len(made.source) <= LARGEST:
+            places[type(solver).__name__] = shelf.add(made)
+    return places
+
+
 def _sights(law: Dynamics) -> list[Observable]:
     """What only this law can tell of its tokens: its energy and its attention."""
     seen: list[Observable] = []
@@ -100,7 +112,8 @@ def catalogued(shelf: Shelf, entry: Entry) -> dict | None:
     by_key: dict[str, dict[int, Dynamics]] = {}
     for d in specimens.dimensions(entry):
         for key, law in specimens.variants(entry, d):
-            by_key.setdefault(key, {})[d] = law
+            if _runs(law, d):
+                by_key.setdefault(key, {})[d] = law
     made: dict[str, Any] = {}
     for key, laws in by_key.items():
         try:
@@ -117,6 +130,16 @@ def catalogued(shelf: Shelf, entry: Entry) -> dict | None:
         "variants": made,
         "notes": schema.fixed(entry, law, live),
     }
+
+
+def _runs(law: Dynamics, d: int) -> bool:
+    """Whether a law can be run in d dimensions at all."""
+    x = np.eye(max(COUNT, d), d) + 0.1
+    try:
+        jax.eval_shape(lambda x: law.force(0.0, x, jnp.full(len(x), 1 / len(x))), x)
+    except UserError:
+        return False
+    return True
 
 
 def given(shelf: Shelf, law: Dynamics, d: int, solver: FixedStep | None) -> dict:
@@ -184,6 +207,8 @@ def starts(
             place = shelf.add(drawn)
             told = made.setdefault(entry.name, _start(entry, start, drawn, d))
             told["programs"][str(d)] = place
+            told["tokens"][str(d)] = drawn.manifest["n"]
+            told["least"][str(d)] = drawn.manifest["least"] or 1
     return list(made.values())
 
 
@@ -198,6 +223,8 @@ def _start(entry: Entry, start: Start, drawn: Program, d: int) -> dict[str, Any]
         "imports": [entry.name],
         "fields": schema.fields(start, parameters),
         "programs": {},
+        "tokens": {},
+        "least": {},
     }
 
 

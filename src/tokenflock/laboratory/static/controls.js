@@ -153,7 +153,7 @@ const Controls = (() => {
   }
 
   function startGroup(schema, state, law, variant, act) {
-    const fields = placeFields(schema, law), dims = dimensionsOf(variant);
+    const fields = placeFields(schema, law, startOf(schema, state.start), state.d), dims = dimensionsOf(variant);
     const starts = schema.starts.filter((start) => start.programs[state.d] !== undefined);
     const start = startOf(schema, state.start);
     const rows = [

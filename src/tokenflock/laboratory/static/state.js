@@ -98,12 +98,14 @@ function checkedPlace(schema, law, raw, own, state, tell) {
   else if (own(raw, "start") !== undefined) tell(`there is no start ${String(raw.start).slice(0, 40)} for d = ${state.d} here`);
   const solvers = solversOf(variant, state.d), solver = own(raw, "solver");
   state.solver = solvers.includes(solver) ? solver : (solvers.includes(state.solver) ? state.solver : solvers[0]);
-  for (const [name, field] of Object.entries(placeFields(schema, law))) {
+  for (const [name, field] of Object.entries(placeFields(schema, law, own(raw, "edited") ? null : startOf(schema, state.start), state.d))) {
     const value = own(raw, name);
     if (value === undefined) continue;
     const wrong = complaint(field, value);
     if (wrong === null) state[name] = value; else tell(wrong);
   }
+  const only = startOf(schema, state.start).tokens[state.d];
+  if (only && !own(raw, "edited")) state.n = only;
   const delta = own(raw, "delta");
   if (schema.deltas.includes(delta)) state.delta = delta;
   else if (delta !== undefined) tell(`delta must be one of ${schema.deltas.join(", ")} in a page, got ${String(delta).slice(0, 20)}`);
@@ -111,13 +113,19 @@ function checkedPlace(schema, law, raw, own, state, tell) {
   if (typeof until === "number" && until > 0 && Number.isFinite(until)) state.until = until;
 }
 
+function leastTokens(start, d, least) {
+  const fewest = (start && start.least[d]) || 1;
+  if (fewest === 1) return least("n", 1, "n must be a number of tokens, 1 or more, got {got}; write e.g. n=32");
+  return least("n", fewest, `n must be ${fewest} or more for this start in a page (it has d = ${d}), got {got}`);
+}
+
 // The fields that every state has, as fields of the schema.
-function placeFields(schema, law) {
+function placeFields(schema, law, start = null, d = 0) {
   const most = law.pairs ? LIMITS.pairs : LIMITS.tokens;
   const why = law.pairs ? "each acts on each; take the law Fast, or the library" : "the library takes more";
   const least = (name, at, text) => ({ name, kind: "whole", low: { at, allowed: true, text } });
   return {
-    n: { ...least("n", 1, "n must be a number of tokens, 1 or more, got {got}; write e.g. n=32"),
+    n: { ...leastTokens(start, d, least),
          high: { at: most, allowed: true, text: `n must be at most ${most.toLocaleString("en")} in a page (${why}), got {got}` } },
     seed: { ...least("seed", 0, "seed must be a whole number from 0 to 2^53 - 1, got {got}; write e.g. seed=0"),
             high: { at: 2 ** 53 - 1, allowed: true, text: "seed must be a whole number from 0 to 2^53 - 1, got {got}" } },
