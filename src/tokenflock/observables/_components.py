@@ -91,8 +91,11 @@ def by_hooking(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
         touched = jnp.min(jnp.where(near, root, n), axis=1)
         # only roots move: to the least that any token of their tree touches
         new = root.at[root].min(touched)
-        times = math.ceil(math.log2(n)) if is_counted(n) else DOUBLINGS
-        new = jax.lax.fori_loop(0, times, lambda _, tree: tree[tree], new)
+        if is_counted(n):
+            for _ in range(math.ceil(math.log2(n))):
+                new = new[new]
+        else:
+            new = jax.lax.fori_loop(0, DOUBLINGS, lambda _, new: new[new], new)
         return new, jnp.any(new != root)
 
     root, _ = jax.lax.while_loop(lambda state: state[1], hook, (order, jnp.asarray(True)))

@@ -135,8 +135,9 @@ class Emitter:
     def _settle(self) -> None:
         """Find out how deep everything lies."""
         self._depths.clear()
-        for table in (self.buffers, self.statements, self.totals):
-            table.update(dict.fromkeys(table, -1))
+        self.buffers = dict.fromkeys(self.buffers, -1)
+        self.statements = dict.fromkeys(self.statements, -1)
+        self.totals = dict.fromkeys(self.totals, -1)
         for buffer in self.buffers:
             self.depth_of_buffer(buffer)
         for statement in self.statements:

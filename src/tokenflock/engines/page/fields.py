@@ -142,7 +142,7 @@ def in_memory(g: Graph, shape: tuple[Any, ...], buffer: Buffer) -> Field:
 
 def unrolled(dim: Any) -> bool:
     """Whether an axis is written out instead of looped over."""
-    return isinstance(dim, (int, np.integer)) and dim <= UNROLL
+    return isinstance(dim, (int, np.integer)) and int(dim) <= UNROLL
 
 
 def indices(g: Graph, shape: Sequence[Any]) -> list[Index]:
