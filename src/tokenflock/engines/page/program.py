@@ -155,7 +155,7 @@ def _step(law: trace.Law, solver: FixedStep) -> tuple[str, bool]:
     used = "\n".join(lines)
     head = _head(law, used, ("t", "h", "key", "index"))
     spare = f"{made.name}_spare"
-    swap = f"if (x === {made.name}) [{made.name}, {spare}] = [{spare}, {made.name}];"
+    swap = f"if (x === {made.name}) {made.name} = {spare};"
     body = [swap, *lines, f"return {made.name};"]
     return _function(graph, "(s, p)", head, body, {spare: made}), _uses(used, "key")
 
@@ -211,24 +211,26 @@ def _function(
     more: dict[str, Buffer] | None = None,
 ) -> str:
     """A function with its own memory, which it makes anew when the number of tokens changes."""
-    rooms = {**graph.allocated} | {name: buffer for name, buffer in (more or {}).items()}
-    lines = []
-    lines += [f"const {name} = {_data(*data)};" for name, data in graph.data.items()]
-    if rooms:
-        lines.append(f"let size = -1, {', '.join(rooms)};")
+    rooms = {**graph.allocated, **(more or {})}
+    lines = [f"const {name} = {_data(*data)};" for name, data in graph.data.items()]
+    lines += ["let size = -1, memory;"] if rooms else []
     lines.append(f"return function {arguments} {{")
     lines += [f"  {line}" for line in head]
     if rooms:
-        lines.append("  if (n !== size) {")
-        lines.append("    size = n;")
-        for name, buffer in rooms.items():
-            count = " * ".join(graph.text(k) for k in buffer.shape) or "1"
-            lines.append(f"    {name} = new {ARRAYS[buffer.dtype]}({count});")
-        lines.append("  }")
+        made = [f"{name}: {_room(graph, buffer)}," for name, buffer in rooms.items()]
+        lines += ["  if (n !== size) {", "    size = n;", "    memory = {"]
+        lines += [f"      {line}" for line in made]
+        lines += ["    };", "  }", f"  let {{ {', '.join(rooms)} }} = memory;"]
     lines += [f"  {line}" for line in body]
     lines.append("};")
     inner = "\n".join(f"  {line}" for line in lines)
     return f"(function () {{\n{inner}\n}})()"
+
+
+def _room(graph: Graph, buffer: Buffer) -> str:
+    """Memory for a buffer."""
+    count = [graph.text(k) for k in buffer.shape if graph.text(k) != "1"]
+    return f"new {ARRAYS[buffer.dtype]}({' * '.join(count) or '1'})"
 
 
 def _data(dtype: str, numbers: Sequence[Any]) -> str:
