@@ -94,12 +94,11 @@ def lab(
     """
     if isinstance(subject, (xr.Dataset, list, tuple)):
         return _shown(subject, prompt, progress)
-    require(
-        subject is None or isinstance(subject, Dynamics),
-        "subject",
-        "a law such as SelfAttention(beta=4.0), a run, a probe or a phase diagram",
-        f"{subject!r:.80}",
-    )
+    if subject is not None and not isinstance(subject, Dynamics):
+        raise UserError(
+            "subject must be a law such as SelfAttention(beta=4.0), a run, a probe or a phase"
+            f" diagram, got {subject!r:.80}"
+        )
     start = start or Uniform(n=64, d=3)
     asked = (subject, start, solver, seed)
     collection, state = alone(*asked) if embed else opening(collected(progress), *asked)

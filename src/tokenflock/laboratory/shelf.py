@@ -82,8 +82,7 @@ def variant(shelf: Shelf, laws: Laws, solvers: Sequence[FixedStep] | None = None
         "sphere": isinstance(law.space, Sphere),
         "bounded": interaction is not None and interaction.D is None and not law.noisy,
         "equiangular": attractive,
-        "noisy": law.noisy,
-        "tokens": law.particles,
+        "ordered": not law.exchangeable,
     }
 
 
@@ -163,7 +162,6 @@ def _told(law: Dynamics, name: str, summary: str) -> dict[str, Any]:
         "summary": summary,
         "equation": schema.equation(type(law)),
         "pairs": law.interacts and not isinstance(law, (Fast, Kuramoto)),
-        "ordered": not law.exchangeable,
     }
 
 

@@ -25,7 +25,7 @@ const lab = {
     return field ? valueOf(field, this.state.values, this.state.d) : null;
   },
   hasBounds() { return !this.recording && this.variant().bounded === true; },
-  ordered() { return Boolean(this.recording) || lawOf(this.schema, this.state.law).ordered; },
+  ordered() { return Boolean(this.recording) || this.variant().ordered === true; },
   curve() { // the cosine of orthogonal tokens, as the library tabulated it, where this law has it
     const table = this.theory && this.theory.cosine, beta = this.beta();
     if (this.recording || !table || !this.variant().equiangular || beta === null || this.state.n !== table.n || this.state.edited) return null;

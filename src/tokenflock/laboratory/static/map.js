@@ -29,9 +29,9 @@ const PhaseMap = (() => {
     const range = chart.range;
     for (let i = 0; i < chart.beta.length; i++) for (let k = 0; k < chart.time.length; k++) {
       const share = (chart.values[i * chart.time.length + k] - range[0]) / (range[1] - range[0] || 1);
-      const left = Math.max(at.box.left, at.x(chart.beta[i]) - wide / 2), top = Math.max(at.box.top, at.y(chart.time[k]) - high / 2);
-      const right = Math.min(at.box.right, at.x(chart.beta[i]) + wide / 2), bottom = Math.min(at.box.bottom, at.y(chart.time[k]) + high / 2);
-      pen.rect(left, top, right - left + 0.4, bottom - top + 0.4, { fill: ramp(1 - share) });
+      const left = Math.floor(Math.max(at.box.left, at.x(chart.beta[i]) - wide / 2)), top = Math.floor(Math.max(at.box.top, at.y(chart.time[k]) - high / 2));
+      const right = Math.ceil(Math.min(at.box.right, at.x(chart.beta[i]) + wide / 2)), bottom = Math.ceil(Math.min(at.box.bottom, at.y(chart.time[k]) + high / 2));
+      pen.rect(left, top, right - left, bottom - top, { fill: ramp(1 - share) });
     }
     if (chart.transition) {
       const points = [];

@@ -5,10 +5,10 @@ const Panels = (() => {
 
   // name, title, what it draws, and which observables of the library it needs
   const LIST = [
-    { name: "histogram", title: "inner products ⟨x, y⟩ of pairs", draw: drawHistogram, needs: ["histogram"] },
+    { name: "histogram", title: "inner products of pairs", draw: drawHistogram, needs: ["histogram"] },
     { name: "energy", title: "energy", draw: drawEnergy, needs: ["energy"], timed: true },
     { name: "clusters", title: "clusters, merges marked", draw: drawClusters, needs: ["cluster_count", "cluster_labels"], timed: true },
-    { name: "order", title: "order parameter, mean cosine", draw: drawOrder, needs: ["order_parameter", "mean_cosine"], timed: true },
+    { name: "order", title: "order parameter", draw: drawOrder, needs: ["order_parameter", "mean_cosine"], timed: true },
     { name: "attention", title: "attention matrix, by cluster", draw: drawAttention, needs: ["attention"], tall: true },
   ];
 
@@ -60,9 +60,10 @@ const Panels = (() => {
     lab.panels = LIST.map((panel) => {
       const canvas = element("canvas", { role: "img", "aria-label": panel.title }), value = element("output");
       const save = (kind) => element("button", { type: "button", class: "save", text: kind, "aria-label": `save ${panel.title} as ${kind}`, onclick: () => act.savePanel(panel, kind) });
-      home.append(element("section", { class: `panel${panel.tall ? " tall" : ""}${panel.timed ? " timed" : ""}`, "data-panel": panel.name, "aria-label": panel.title },
-        element("h2", {}, element("span", { text: panel.title }), value, element("span", {}, save("png"), save("svg"))), canvas));
-      const made = { ...panel, canvas, value, back: null };
+      const place = element("section", { class: `panel${panel.tall ? " tall" : ""}${panel.timed ? " timed" : ""}`, "data-panel": panel.name, "aria-label": panel.title },
+        element("h2", {}, element("span", { text: panel.title }), value, element("span", {}, save("png"), save("svg"))), canvas);
+      home.append(place);
+      const made = { ...panel, canvas, value, home: place, back: null };
       if (panel.timed) canvas.addEventListener("click", (event) => { if (made.back) act.scrubTo(made.back.timeAt(event.clientX - canvas.getBoundingClientRect().left)); });
       return made;
     });
@@ -71,6 +72,7 @@ const Panels = (() => {
   function draw(lab, tone) {
     const ratio = Math.min(2, window.devicePixelRatio || 1);
     for (const panel of lab.panels) {
+      panel.home.hidden = lab.history.length > 0 && !panel.needs.some((name) => lab.seen(name) !== null);
       const box = panel.canvas.getBoundingClientRect();
       if (box.width < 10 || box.bottom < -50 || box.top > innerHeight + 50) continue;
       panel.back = panel.draw(new CanvasPen(panel.canvas, box.width, box.height, ratio), tone, lab);
