@@ -13,7 +13,7 @@ from tokenflock.catalogue import KINDS, Entry, entries, slug
 from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
 from tokenflock.laboratory.bounds import bounds
-from tokenflock.laboratory.specimens import Choice, values
+from tokenflock.laboratory.specimens import Alternatives, values
 from tokenflock.solvers.solver import FixedStep
 
 SLIDES = {"beta": {"low": 0.0, "high": 16.0, "log": False}}
@@ -116,7 +116,7 @@ def equation(cls: type) -> str:
     return inspect.cleandoc(next(apart, ""))
 
 
-def choice(made: Choice) -> dict[str, Any]:
+def choice(made: Alternatives) -> dict[str, Any]:
     """A choice as plain values."""
     return {
         "name": made.name,

@@ -48,7 +48,7 @@ _BLOCKS: dict[str, dict[str, str]] = {  # the parts that the builder of a page o
 
 
 @dataclass(frozen=True)
-class Choice:
+class Alternatives:
     """Something that changes a law's equation: its name, what may be said, and what is usual."""
 
     name: str
@@ -59,7 +59,7 @@ class Choice:
     written: Mapping[str, str] = field(default_factory=dict)  # an option as Python writes it
 
 
-def choices(entry: Entry) -> tuple[Choice, ...]:
+def choices(entry: Entry) -> tuple[Alternatives, ...]:
     """What changes the equation of a law.
 
     >>> from tokenflock.catalogue import find
@@ -73,23 +73,23 @@ def choices(entry: Entry) -> tuple[Choice, ...]:
     return tuple(choice for choice in offered if choice is not None)
 
 
-def _choice(option: Option, value: Any) -> Choice | None:
+def _choice(option: Option, value: Any) -> Alternatives | None:
     if isinstance(value, bool):
         usual = str(value).lower()
-        return Choice(option.name, "flag", ("false", "true"), usual, option.doc)
+        return Alternatives(option.name, "flag", ("false", "true"), usual, option.doc)
     if isinstance(value, enum.Enum):
         words = tuple(str(member.value) for member in type(value))
-        return Choice(option.name, "word", words, str(value.value), option.doc)
+        return Alternatives(option.name, "word", words, str(value.value), option.doc)
     if isinstance(value, _BASES):
         names = dict.fromkeys([type(value).__name__, *(base.__name__ for base in _BASES)])
-        return Choice(option.name, "law", tuple(names), type(value).__name__, option.doc)
+        return Alternatives(option.name, "law", tuple(names), type(value).__name__, option.doc)
     return None
 
 
-def _block_choices(entry: Entry) -> Iterator[Choice]:
+def _block_choices(entry: Entry) -> Iterator[Alternatives]:
     docs = {option.name: option.doc for option in entry.options}
     for name, parts in _BLOCKS.items():
-        yield Choice(name, "part", tuple(parts), next(iter(parts)), docs[name], parts)
+        yield Alternatives(name, "part", tuple(parts), next(iter(parts)), docs[name], parts)
 
 
 def plain(entry: Entry, d: int) -> Dynamics:
@@ -120,7 +120,7 @@ def variants(entry: Entry, d: int) -> Iterator[tuple[str, Dynamics]]:
             continue
 
 
-def _said(choice: Choice, word: str) -> Any:
+def _said(choice: Alternatives, word: str) -> Any:
     """The value of a field that a word names."""
     if choice.kind == "flag":
         return word == "true"
