@@ -267,16 +267,35 @@ def test_the_python_that_it_writes_makes_the_same_tokens(visit):
     assert np.abs(scope["run"].x.values[-1] - tokens).max() < 1e-5  # the start is to 1e-7
 
 
-def test_the_command_line_that_it_writes_is_understood(visit):
+def test_snippets_and_command_lines_of_every_law_are_understood(visit):
     import shlex
 
     from tokenflock.cli.app import build
 
-    page = visit(fragment({"law": "Noisy", "n": 9, "d": 2, "start": "Clusters"}))
+    page = visit(fragment({"n": 9, "d": 2}))
     page.click("[data-open=leave]")
-    _, *words = shlex.split(page.locator("#line").text_content())
-    _, bound, _ = build(words).parse_args(words, exit_on_error=False, print_error=False)
-    assert bound.arguments["dynamics__kappa"] == 10
+    typed = 0
+    for name in page.evaluate("tokenflockLab.schema.laws.map((law) => law.name)"):
+        page.select_option("[data-field='law']", name)
+        page.click("[data-open=leave]")
+        page.click("[data-open=leave]")
+        scope: dict = {}
+        exec(page.locator("#snippet").text_content().partition("run =")[0], scope)
+        assert type(scope["law"]).__name__ == name
+        if page.locator("#line").count():
+            typed += 1
+            _, *words = shlex.split(page.locator("#line").text_content())
+            build(words).parse_args(words, exit_on_error=False, print_error=False)
+    assert typed > 15
+
+
+def test_a_notebook_runs_it_in_a_frame(browser):
+    figure = flock.lab(dynamics.SelfAttention(beta=4.0), Uniform(n=8, d=2), embed=True, play=True)
+    page = browser.new_page()
+    page.set_content(f"<p>a cell</p>{figure._repr_html_()}")
+    frame = page.wait_for_selector("iframe").content_frame()
+    frame.wait_for_function("window.tokenflockLab && tokenflockLab.history.length > 3")
+    page.close()
 
 
 def test_a_click_on_the_map_runs_to_that_time(visit):

@@ -23,20 +23,42 @@ _HERE = ("bounds", "collection", "schema", "shelf", "specimens", "tables")
 
 
 def collected(report: Callable[[float], None] | None = None) -> dict[str, Any]:
-    """The schema, the programs and the tables of the whole catalogue, from the cache where they are
-    there.
+    """The schema, the programs and the tables of the whole catalogue: shipped with the library, or
+    from the cache, where they are there.
     """
-    place = _place()
-    if place is not None and place.is_file():
-        try:
-            return json.loads(zlib.decompress(place.read_bytes()))
-        except (OSError, ValueError, zlib.error):  # a damaged file is made anew
-            pass
+    if catalogue.entries("dynamics") != catalogue._shipped("dynamics"):
+        return made_anew(report)  # with laws that the user brought along
+    for place in filter(None, (shipped(), _cached())):
+        if (known := _read(place)) is not None:
+            return known
     made = made_anew(report)
-    if place is not None:
-        with whole(place) as part:
-            part.write_bytes(zlib.compress(json.dumps(made).encode(), 6))
+    if (place := _cached()) is not None:
+        write(made, place)
     return made
+
+
+def shipped() -> Path:
+    """Where a release keeps the collection of its own code (tools/lab_collection.py writes it)."""
+    return Path(__file__).with_name("static") / f"collection-{_name()}.z"
+
+
+def write(collection: dict[str, Any], path: Path) -> None:
+    """Keep a collection in a file."""
+    with whole(path) as part:
+        part.write_bytes(zlib.compress(json.dumps(collection).encode(), 9))
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The collection in a file; None where there is none, or a damaged one."""
+    try:
+        return json.loads(zlib.decompress(path.read_bytes()))
+    except (OSError, ValueError, zlib.error):
+        return None
+
+
+def _cached() -> Path | None:
+    folder = cache_folder()
+    return None if folder is None else folder / f"lab-{_name()}.z"
 
 
 def made_anew(
@@ -70,13 +92,6 @@ def words() -> dict[str, Any]:
 
     taken = ["dynamics", "start", "solver", "until", "t", "times", "frames", "observe", "seed"]
     return {"homes": schema.homes(), "cli": {"taken": [*taken, "dtype", "out", "coalesce"]}}
-
-
-def _place() -> Path | None:
-    folder = cache_folder()
-    if folder is None or catalogue.entries("dynamics") != catalogue._shipped("dynamics"):
-        return None  # laws that the user brought along are not those of the next user
-    return folder / f"lab-{_name()}.z"
 
 
 def _name() -> str:

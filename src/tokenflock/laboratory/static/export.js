@@ -29,11 +29,17 @@ const Export = (() => {
       if (usual) continue;
       const text = field.kind === "array" ? `np.array(${literal(Array.from(value), field.shapes[state.d])})` : field.kind === "whole" ? String(value) : number(value);
       const [head, ...rest] = field.path.split(".");
+      if (inner[head] && inner[head].fixed && values[field.path] === undefined) continue;
       if (rest.length) (inner[head] = inner[head] || { name: field.home, words: [] }).words.push(`${rest.join(".")}=${text}`);
       else words.push(`${head}=${text}`);
     }
-    for (const [key, part] of Object.entries(inner)) words.push(`${key}=${part.fixed || `${part.name}(${part.words.join(", ")})`}`);
+    for (const [key, part] of Object.entries(inner)) words.push(`${key}=${part.fixed ? joined(part) : `${part.name}(${part.words.join(", ")})`}`);
     return `${name}(${words.join(", ")})`;
+  }
+
+  function joined(part) { // RandomHeads(4) with scale=2.0 is RandomHeads(4, scale=2.0)
+    if (!part.words.length) return part.fixed;
+    return part.fixed.replace(/\)$/, `${part.fixed.endsWith("()") ? "" : ", "}${part.words.join(", ")})`);
   }
 
   function snippet(lab, t) {
