@@ -38,12 +38,13 @@ const answers = cases.map((c) => {
       const seen = Object.keys(made.observe).map((name) => {
         return [name, text(made.observe[name](state, params))];
       });
+      const projected = text(made.project(state, params));
       for (let k = 0; k < given.steps; k++) {
         state.x = made.step(state, params);
         state.index += 1;
         state.t = state.index * state.h;
       }
-      return { x: text(state.x), seen: Object.fromEntries(seen) };
+      return { x: text(state.x), projected, seen: Object.fromEntries(seen) };
     });
   } catch (error) { return { error: String(error.stack) }; }
 });

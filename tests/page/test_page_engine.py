@@ -208,7 +208,7 @@ def test_a_seed_starts_from_the_library_s_tokens(tmp_path):
         drawing, noise = jax.random.split(jax.random.key(9))
         x = np.asarray(start.draw(drawing))
         wanted.append((entry.name, x, np.asarray(jax.random.key_data(noise))))
-    assert refused == ["Equiangular", "Orthogonal", "Polygon", "Simplex", "Sunflower"]
+    assert refused == ["Equiangular", "Given", "Orthogonal", "Polygon", "Simplex", "Sunflower"]
     for (name, x, key), told in zip(wanted, answers(cases, tmp_path), strict=True):
         assert isinstance(told, list), f"{name}: {told}"
         near(decoded(told[0][0]), x.astype(float), 1e-6)
@@ -254,6 +254,22 @@ def test_no_matrix_of_pairs_is_kept():
 
     for law in (SelfAttention(), Burger.example()):
         assert "n * n" not in program(law, RK4(), [Energy()], d=3).source
+
+
+def test_a_sum_over_tokens_is_taken_once():
+    """Four stages are four sums of exponentials in loops over pairs, none over triples."""
+    source = program(SelfAttention(), RK4(), d=3).source
+    assert source.count("exp(Math.min(") == 4
+    depths = {line.index("for") for line in source.splitlines() if line.strip().startswith("for")}
+    assert len(depths) == 2
+
+
+def test_tokens_are_brought_to_where_they_live(tmp_path):
+    x, w = 3.0 * np.random.default_rng(0).normal(size=(5, 3)), np.full(5, 0.2)
+    made = program(SelfAttention(), Layer(), d=3)
+    (told,) = answers([case(made, [state(x, w, steps=0)])], tmp_path)
+    near(decoded(told[0]["projected"]), x / np.linalg.norm(x, axis=1, keepdims=True), 1e-15)
+    assert (decoded(told[0]["x"]) == x.reshape(-1)).all()
 
 
 def test_parts_of_a_block_are_parameters():

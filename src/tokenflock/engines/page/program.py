@@ -46,9 +46,10 @@ def program(
 ) -> Program:
     """One step of a law by a solver, and observables, as JavaScript for any number of tokens.
 
-    The source evaluates to `{step, observe}`. `step(state, params)` returns the tokens after a
-    step, `observe[name](state, params)` a value; both return arrays that the program owns and
-    fills anew at the next call. A state is `{n, t, h, x, w, key, index}`, `params` an array for
+    The source evaluates to `{step, observe, project}`. `step(state, params)` returns the tokens
+    after a step, `observe[name](state, params)` a value, `project(state, params)` the tokens
+    brought to where the law's tokens live; all return arrays that the program owns and fills anew
+    at the next call. A state is `{n, t, h, x, w, key, index}`, `params` an array for
     each parameter of the manifest.
 
     >>> from tokenflock.dynamics import SelfAttention
@@ -68,10 +69,11 @@ def program(
     with precision("float64"):
         law = trace.split(dynamics, d)
         body, noisy = _step(law, solver)
+        project, _ = _seen(law, trace.projection(law))
         names = _names(observables)
         for name, observable in zip(names, observables):
             try:
-                values[name] = _observation(law, observable)
+                values[name] = _seen(law, trace.observation(law, observable))
             except UserError as error:
                 refused[name] = str(error)
     manifest = {
@@ -83,16 +85,15 @@ def program(
         "refused": refused,
     }
     bodies = "".join(f"observe[{name!r}] = {text};\n" for name, (text, _) in values.items())
-    text = f"const step = {body};\nconst observe = {{}};\n{bodies}return {{ step, observe }};"
-    return Program(_module(text), manifest)
+    text = f"const step = {body};\nconst project = {project};\nconst observe = {{}};\n{bodies}"
+    return Program(_module(f"{text}return {{ step, observe, project }};"), manifest)
 
 
 def start_program(start: Start, *, d: int) -> Program:
     """A start as JavaScript for any number of tokens: the source evaluates to `{draw}`.
 
     `draw(n, high, low)` gives `{x, key}`: the tokens of the seed 2^32 high + low as `simulate`
-    draws them (up to rounding of float32), and the key of the noise. The manifest says the one n
-    that there is, or the least one.
+    draws them (up to rounding of float32), and the key of the noise. The manifest says the least n.
 
     >>> from tokenflock.starts import Uniform
     >>> start_program(Uniform(n=8, d=3), d=3).manifest["d"]
@@ -112,13 +113,7 @@ def start_program(start: Start, *, d: int) -> Program:
     head = ["const key = Uint32Array.of(high, low);"]
     end = f"return {{ x: Float64Array.from({tokens.name}), key: {noise.name}.slice() }};"
     body = _function(graph, "(n, high, low)", head, [*lines, end])
-    n = results[0].shape[0]
-    manifest = {
-        "start": name,
-        "d": d,
-        "n": n if isinstance(n, int) else None,
-        "least": None if isinstance(n, int) else d + 1,
-    }
+    manifest = {"start": name, "d": d, "least": d + 1}
     return Program(_module(f"const draw = {body};\nreturn {{ draw }};"), manifest)
 
 
@@ -177,10 +172,11 @@ def _owned(graph: Graph, array: Field) -> Buffer:
     return made
 
 
-def _observation(law: trace.Law, observable: Observable) -> tuple[str, list[Any]]:
-    """The function of an observable, and the shape of its value."""
+def _seen(law: trace.Law, equations: Any) -> tuple[str, list[Any]]:
+    """The function of parameters, tokens and weights, and the shape of its value."""
     graph = Graph(emit)
-    (array,) = closed(graph, trace.observation(law, observable), _inputs(graph, law))
+    inputs = _inputs(graph, law)
+    (array,) = closed(graph, equations, inputs)
     made = _owned(graph, array)
     lines = graph.emit([made])
     head = _head(law, "\n".join(lines), ())

@@ -84,6 +84,15 @@ def step(law: Law, solver: FixedStep) -> Any:
     )
 
 
+def projection(law: Law) -> Any:
+    """The equations that bring tokens to where the law's tokens live: (parameters, x) -> x."""
+
+    def project(values, x):
+        return law.build(values).space.project(x)
+
+    return _traced(project, *_tokens(law)[:2])
+
+
 def observation(law: Law, observable: Observable) -> Any:
     """The equations of an observable: (parameters, x, w) -> value."""
 
@@ -99,18 +108,28 @@ def observation(law: Law, observable: Observable) -> Any:
 
 def drawing(start: Start, d: int) -> Any:
     """The equations of a start: key -> (tokens, key of the noise), as `simulate` draws them."""
-    names = [field.name for field in dataclasses.fields(start)]
-    if "d" in names:
-        start = dataclasses.replace(start, d=d)
-    if "n" in names:
-        start = _with(dataclasses.replace(start, n=d + 1), "n", many(d))
+    law = _unbound(start, d, many(d))
 
     def draw(key):
         first, noise = jax.random.split(jax.random.wrap_key_data(key))
-        return start.draw(first), jax.random.key_data(noise)
+        return law.draw(first), jax.random.key_data(noise)
 
     with precision("float32"):
         return _traced(draw, Spec((2,), jnp.uint32))
+
+
+def _unbound(start: Start, d: int, n: Any) -> Start:
+    """A start of n tokens in R^d, where n is a symbol; the start that it is built on too."""
+    names = [field.name for field in dataclasses.fields(start)]
+    for name in names:
+        inner = getattr(start, name)
+        if isinstance(inner, Start):
+            return _with(start, name, _unbound(inner, d, n))
+    if "n" not in names:
+        raise UserError(f"the tokens of {type(start).__name__} are so many as they are")
+    sizes = {"n": d + 1, "d": d}
+    checked = dataclasses.replace(start, **{name: sizes[name] for name in sizes if name in names})
+    return _with(checked, "n", n)
 
 
 def _with(start: Start, name: str, value: Any) -> Start:
