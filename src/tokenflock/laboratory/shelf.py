@@ -205,8 +205,7 @@ def starts(
             place = shelf.add(drawn)
             told = made.setdefault(entry.name, _start(entry, start, drawn, d))
             told["programs"][str(d)] = place
-            told["tokens"][str(d)] = drawn.manifest["n"]
-            told["least"][str(d)] = drawn.manifest["least"] or 1
+            told["least"][str(d)] = drawn.manifest["least"]
     return list(made.values())
 
 
@@ -221,7 +220,6 @@ def _start(entry: Entry, start: Start, drawn: Program, d: int) -> dict[str, Any]
         "imports": [entry.name],
         "fields": schema.fields(start, parameters),
         "programs": {},
-        "tokens": {},
         "least": {},
     }
 

@@ -75,7 +75,7 @@ function begin() { // from the start, with the seed of the state
   runner.load(loaded());
   const start = startOf(lab.schema, state.start), drawn = program(start.programs[state.d]);
   const x = state.edited ? Float64Array.from(state.edited) : opened(state);
-  runner.begin({ x, w: weightsOf(state), start: drawn.source, startParams: ordered(drawn.manifest, start.fields, state.startValues), n: state.n, d: state.d, ...seedOf(state), sphere: lab.variant().sphere, h: state.h, index: 0, t: 0, until: state.until });
+  runner.begin({ x, w: weightsOf(state), start: drawn.source, startParams: ordered(drawn.manifest, start.fields, state.startValues), n: state.n, d: state.d, ...seedOf(state), h: state.h, index: 0, t: 0, until: state.until });
   setPlaying(false); remember();
 }
 
@@ -97,7 +97,7 @@ function weightsOf(state) {
 function goOn(x, w, index, t) {
   runner.load(loaded());
   const start = startOf(lab.schema, lab.state.start), drawn = program(start.programs[lab.state.d]);
-  runner.begin({ x, w, n: lab.state.n, d: lab.state.d, start: drawn.source, startParams: ordered(drawn.manifest, start.fields, lab.state.startValues), ...seedOf(lab.state), sphere: lab.variant().sphere, h: lab.state.h, index, t, until: lab.state.until });
+  runner.begin({ x, w, n: lab.state.n, d: lab.state.d, start: drawn.source, startParams: ordered(drawn.manifest, start.fields, lab.state.startValues), ...seedOf(lab.state), h: lab.state.h, index, t, until: lab.state.until });
 }
 
 function setPlaying(playing) {
@@ -135,7 +135,7 @@ function fitted() {
   const solvers = solversOf(variant, state.d);
   if (!solvers.includes(state.solver)) { state.solver = solvers[0]; state.h = solverOf(schema, state.solver).h; }
   if (startOf(schema, state.start).programs[state.d] === undefined) { state.start = "Uniform"; state.startValues = {}; }
-  if (!state.edited) state.n = startOf(schema, state.start).tokens[state.d] || Math.max(state.n, startOf(schema, state.start).least[state.d] || 1);
+  if (!state.edited) state.n = Math.max(state.n, startOf(schema, state.start).least[state.d] || 1);
   const most = lawOf(schema, state.law).pairs ? LIMITS.pairs : LIMITS.tokens;
   state.n = Math.min(state.n, most);
   for (const field of variant.fields) if (field.kind === "array" && state.values[field.path] && (!field.shapes[state.d] || complaintOfArray(field, state.values[field.path], state.d))) delete state.values[field.path];
@@ -147,9 +147,9 @@ const act = {
   law(name) { const beta = lab.beta(); lab.state.law = name; lab.state.choices = {}; lab.state.values = {}; const field = lab.field("beta"); if (field && beta !== null && complaint(field, beta) === null) lab.state.values.beta = beta; rebuilt(); },
   choice(name, value) { lab.state.choices[name] = value; rebuilt(); },
   value(field, value) { lab.state.values[field.path] = value; changedLive(); },
-  start(name) { lab.state.start = name; lab.state.startValues = {}; lab.state.n = startOf(lab.schema, name).tokens[lab.state.d] || lab.state.n; lab.state.edited = null; lab.state.weights = null; rebuilt(); },
+  start(name) { lab.state.start = name; lab.state.startValues = {}; lab.state.edited = null; lab.state.weights = null; rebuilt(); },
   startValue(field, value) { lab.state.startValues[field.path] = value; const on = lab.playing; begin(); if (on) play(); },
-  place(name, value) { if (name === "n" && startOf(lab.schema, lab.state.start).tokens[lab.state.d]) lab.state.start = "Uniform"; lab.state[name] = value; lab.state.edited = null; lab.state.weights = null; if (name === "n") rebuilt(); else { const on = lab.playing; begin(); if (on) play(); } },
+  place(name, value) { lab.state[name] = value; lab.state.edited = null; lab.state.weights = null; if (name === "n") rebuilt(); else { const on = lab.playing; begin(); if (on) play(); } },
   dimension(d) { lab.state.d = d; lab.state.edited = null; lab.state.weights = null; rebuilt(); },
   solver(name) { const frame = lab.shownFrame(), on = lab.playing; lab.state.solver = name; Controls.build(document.getElementById("controls"), lab, act); goOn(frame.x.slice(), frame.w, frame.index, frame.t); lab.changed = true; if (on) { runner.play(lab.state.rate, lab.state.until); } remember(); },
   step(h) { lab.state.h = h; runner.send({ kind: "h", h }, false); lab.changed = lab.history.length > 1; remember(); },

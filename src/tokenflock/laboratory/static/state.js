@@ -104,8 +104,6 @@ function checkedPlace(schema, law, raw, own, state, tell) {
     const wrong = complaint(field, value);
     if (wrong === null) state[name] = value; else tell(wrong);
   }
-  const only = startOf(schema, state.start).tokens[state.d];
-  if (only && !own(raw, "edited")) state.n = only;
   const delta = own(raw, "delta");
   if (schema.deltas.includes(delta)) state.delta = delta;
   else if (delta !== undefined) tell(`delta must be one of ${schema.deltas.join(", ")} in a page, got ${String(delta).slice(0, 20)}`);

@@ -27,11 +27,11 @@ const HEAR = {
   begin(message) { // tokens of a start law, or given ones
     const drawn = evaluate(message.start).draw(message.n, message.hi, message.lo, arrays(message.startParams));
     const key = Uint32Array.from(drawn.key), x = Float64Array.from(message.x || drawn.x);
-    if (message.sphere) onSphere(x, message.d);
     const n = x.length / message.d;
     const w = message.w ? Float64Array.from(message.w) : new Float64Array(n).fill(1 / n);
     origin = { t: message.t, index: message.index };
     state = { n, t: message.t, h: message.h, x: Float64Array.from(x), w, key, index: message.index };
+    state.x.set(law.project(state, params)); // where this law's tokens live
     run = message.run; taken = true; owed = 0; cost = 0; stepping = 0; until = message.until;
     check(); measure(true); post();
   },
@@ -48,15 +48,6 @@ const HEAR = {
 function numbers(message) { params = arrays(message.params); sights = arrays(message.sights); lens = arrays(message.lens); }
 
 function touch() { dirty = true; if (!playing) { measure(true); taken = true; post(); } }
-
-function onSphere(x, d) { // each token to its nearest point of the sphere
-  for (let i = 0; i < x.length; i += d) {
-    let square = 0;
-    for (let k = 0; k < d; k++) square += x[i + k] * x[i + k];
-    const scale = 1 / Math.sqrt(square > 0 ? square : 1);
-    for (let k = 0; k < d; k++) x[i + k] *= scale;
-  }
-}
 
 function advance() {
   const x = law.step(state, params);
