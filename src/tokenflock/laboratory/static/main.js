@@ -12,7 +12,7 @@ async function unpacked(text) { // deflated JSON in base64
 const lab = {
   schema: null, programs: null, state: null, history: new History(), shown: null, recording: null, other: null,
   view: { flat: false, sphere: true, reach: 1 }, held: null, drawn: null, panels: [], maps: [], mapNumber: 0, here: null,
-  log: false, changed: false, theory: null, given: null, memory: {}, memoryOther: {}, version: PACKED.version, playing: false, dirty: true, said: null,
+  log: false, changed: false, theory: null, given: null, memory: {}, memoryOther: {}, version: PACKED.version, playing: false, dirty: true, due: false, besideAt: 0,
   shownFrame() { const frames = this.history.frames; return frames.length ? frames[this.shown === null ? frames.length - 1 : Math.min(this.shown, frames.length - 1)] : null; },
   shownPlace() { return this.shown === null ? this.history.length - 1 : this.shown; },
   seen(name) { return this.history.seenAt(this.shownPlace(), name); },
@@ -124,7 +124,11 @@ function hear(message) {
   else { setPlaying(false); say(message.kind === "failed" ? `The law could not be run: ${message.text}` : `Stopped: ${message.text}.`); }
 }
 
-function remember() { if (!lab.recording) { try { history.replaceState(null, "", toLink(lab.state)); } catch { /* a page in a frame may have no address */ } } }
+let waiting = null;
+function remember() { // the address holds the state, written when the hand rests
+  clearTimeout(waiting);
+  waiting = setTimeout(() => { if (!lab.recording) { try { history.replaceState(null, "", toLink(lab.state)); } catch { /* a page in a frame may have no address */ } } }, 200);
+}
 
 function changedLive() { lab.changed = lab.changed || lab.history.length > 1; const now = loaded(); runner.send({ kind: "params", params: now.params, sights: now.sights, lens: now.lens }, false); remember(); lab.dirty = true; }
 
@@ -149,7 +153,12 @@ const act = {
   value(field, value) { lab.state.values[field.path] = value; changedLive(); },
   start(name) { lab.state.start = name; lab.state.startValues = {}; lab.state.edited = null; lab.state.weights = null; rebuilt(); },
   startValue(field, value) { lab.state.startValues[field.path] = value; const on = lab.playing; begin(); if (on) play(); },
-  place(name, value) { lab.state[name] = value; lab.state.edited = null; lab.state.weights = null; if (name === "n") rebuilt(); else { const on = lab.playing; begin(); if (on) play(); } },
+  place(name, value) { // the controls stay as they are: one of them may be in a hand
+    const on = lab.playing, edited = lab.state.edited !== null;
+    lab.state[name] = value; lab.state.edited = null; lab.state.weights = null;
+    if (edited) { rebuilt(); return; }
+    begin(); if (on) play();
+  },
   dimension(d) { lab.state.d = d; lab.state.edited = null; lab.state.weights = null; rebuilt(); },
   solver(name) { const frame = lab.shownFrame(), on = lab.playing; lab.state.solver = name; Controls.build(document.getElementById("controls"), lab, act); goOn(frame.x.slice(), frame.w, frame.index, frame.t); lab.changed = true; if (on) { runner.play(lab.state.rate, lab.state.until); } remember(); },
   step(h) { lab.state.h = h; runner.send({ kind: "h", h }, false); lab.changed = lab.history.length > 1; remember(); },
@@ -277,11 +286,21 @@ function paint() {
     lab.view.flat = dimension() === 2;
     lab.drawn = Stage.draw(new CanvasPen(canvas, box.width, box.height, ratio), sceneOf(lab.history, lab.shownPlace(), lab.memory, dimension()), tone);
     if (lab.other) drawOther(tone, ratio);
-    Panels.draw(lab, tone);
-    if (lab.drawMap) lab.drawMap(tone);
     bar(law);
+    lab.due = true;
   }
+  beside();
   requestAnimationFrame(paint);
+}
+
+// The panels follow, ten times a second while it plays.
+function beside() {
+  const now = performance.now();
+  if (!lab.due || (lab.playing && now - lab.besideAt < 100)) return;
+  lab.due = false; lab.besideAt = now;
+  const tone = colours();
+  Panels.draw(lab, tone);
+  if (lab.drawMap) lab.drawMap(tone);
 }
 
 function drawOther(tone, ratio) {
