@@ -17,7 +17,12 @@ from tokenflock.errors import UserError
 from tokenflock.files import replaceable, whole
 
 PAGE = Path("tokenflock-lab.html")
-ROLES = {"dynamics": ("dynamics", None), "start": ("starts", None), "solver": ("solvers", None)}
+ROLES = {
+    "dynamics": ("dynamics", "self-attention"),
+    "start": ("starts", "uniform"),
+    "solver": ("solvers", None),
+}
+USUAL = {"dynamics": {"beta": 4.0}, "start": {"n": 64, "d": 3}}  # where no member is named
 _Open = Annotated[bool, Parameter(help="show the page in the browser", negative="--no-open")]
 _Out = Annotated[Path, Parameter(help="the .html file to write, or a folder for a static host")]
 
@@ -34,7 +39,7 @@ def _law(
     chosen: dict[str, members.Member],
     values: dict[str, Any],
     dynamics: Annotated[
-        str | None, Parameter(help="law to begin with [default: self-attention]")
+        str | None, Parameter(help="law to begin with [default: self-attention, beta 4]")
     ] = None,
     start: Annotated[
         str | None, Parameter(help="where tokens begin [default: 64 on the sphere]")
@@ -57,26 +62,36 @@ def _law(
 
     Example: `tokenflock lab`
 
-    Example: `tokenflock lab --dynamics causal --beta 4 --start uniform --n 64 --d 3 --out lab.html`
+    Example: `tokenflock lab --dynamics causal --beta 4 --n 64 --d 2 --out lab.html`
 
     Example: `tokenflock lab --out site/ --no-open`
     """
     replaced = _checked(out)
     began = time.monotonic()
-    built = {role: members.build(part, values) for role, part in chosen.items()}
+    built = _built(chosen, values, {"dynamics": dynamics, "start": start})
     from tokenflock.laboratory.lab import lab
 
-    law, begin = built.get("dynamics"), built.get("start")
     with progress("tracing the catalogue") as report:
         page = lab(
-            law,
-            begin,
+            built["dynamics"],
+            built["start"],
             solver=built.get("solver"),
             seed=seed,
             embed=embed,
             progress=report,
         )
     _written(page, out, replaced, open, began)
+
+
+def _built(
+    chosen: dict[str, members.Member], values: dict[str, Any], named: dict[str, str | None]
+) -> dict[str, Any]:
+    """The members themselves; the usual numbers of the lab where none was named."""
+    for role, usual in USUAL.items():
+        for name, value in usual.items() if named[role] is None else ():
+            key = f"{role}__{name}"
+            values[key] = value if values.get(key) is None else values[key]
+    return {role: members.build(part, values) for role, part in chosen.items()}
 
 
 def _results(
