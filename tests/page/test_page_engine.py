@@ -16,6 +16,7 @@ from tokenflock.catalogue import entries
 from tokenflock.dynamics import (
     Block,
     Burger,
+    NeuralODE,
     Noisy,
     PreNorm,
     SelfAttention,
@@ -270,6 +271,27 @@ def test_tokens_are_brought_to_where_they_live(tmp_path):
     (told,) = answers([case(made, [state(x, w, steps=0)])], tmp_path)
     near(decoded(told[0]["projected"]), x / np.linalg.norm(x, axis=1, keepdims=True), 1e-15)
     assert (decoded(told[0]["x"]) == x.reshape(-1)).all()
+
+
+class Functions(Observable):
+    """Functions that the page computes by itself, of the coordinates of tokens in [-1, 1]."""
+
+    def measure(self, x: Tokens, w: Weights) -> jax.Array:
+        whole = [jnp.exp(700 * x), jax.scipy.special.erf(6 * x), jax.lax.erf_inv(x)]
+        return jnp.stack([*whole, jnp.round(8 * x), jax.nn.sigmoid(9 * x)])
+
+
+def test_functions_of_the_page_are_exact_to_rounding(tmp_path):
+    from scipy import special
+
+    x = np.linspace(-0.99999, 0.99999, 3000).reshape(-1, 3)
+    x[0] = [0.0, 0.0625, 0.1875]
+    made = program(NeuralODE.example(3, 3), Layer(), [Functions()], d=3)
+    (told,) = answers([case(made, [state(x, np.full(1000, 1e-3), steps=0)])], tmp_path)
+    wanted = [np.exp(700 * x), special.erf(6 * x), special.erfinv(x), np.round(8 * x)]
+    got = decoded(told[0]["seen"]["functions"]).reshape(5, *x.shape)
+    for values, exact in zip(got, [*wanted, special.expit(9 * x)], strict=True):
+        np.testing.assert_allclose(values, exact, rtol=5e-14 if exact is wanted[2] else 3e-15)
 
 
 def test_parts_of_a_block_are_parameters():
