@@ -19,8 +19,8 @@ from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.engines.page import Program, program, start_program
 from tokenflock.errors import UserError
 from tokenflock.laboratory import schema, specimens
+from tokenflock.laboratory.specimens import SERVED
 from tokenflock.observables.attention_matrix import AttentionMatrix
-from tokenflock.observables.cluster_count import ClusterCount
 from tokenflock.observables.cluster_labels import ClusterLabels
 from tokenflock.observables.energy import Energy
 from tokenflock.observables.histogram import Histogram
@@ -78,12 +78,20 @@ def variant(shelf: Shelf, laws: Laws, solvers: Sequence[FixedStep] | None = None
     return {
         "programs": programs,
         "sights": sights,
-        "fields": schema.fields(law, parameters),
+        "fields": [_served(law, field) for field in schema.fields(law, parameters)],
         "sphere": isinstance(law.space, Sphere),
         "bounded": interaction is not None and interaction.D is None and not law.noisy,
         "equiangular": attractive,
         "ordered": not law.exchangeable,
     }
+
+
+def _served(law: Dynamics, field: dict[str, Any]) -> dict[str, Any]:
+    """A field of a law that sums a series: beyond the beta that its terms serve nothing is right."""
+    if not isinstance(law, Fast) or field["path"] != "base.beta":
+        return field
+    text = f"beta must be at most {SERVED:g} in a page, whose series has {law.order} terms, got {{got}}"
+    return field | {"high": {"at": SERVED, "allowed": True, "text": text}}
 
 
 def stepped(
@@ -183,8 +191,7 @@ def lenses(
 
 def _lens(shelf: Shelf, host: Dynamics, delta: float, d: int) -> int:
     seen = [Histogram(bins=BINS), OrderParameter(), MeanCosine()]
-    clusters = [ClusterCount(delta=delta), ClusterLabels(delta=delta)]
-    return shelf.add(program(host, Layer(), [*seen, *clusters], d=d))
+    return shelf.add(program(host, Layer(), [*seen, ClusterLabels(delta=delta)], d=d))
 
 
 def starts(

@@ -19,6 +19,7 @@ import numpy as np
 from tokenflock.catalogue import Entry, Option, entries
 from tokenflock.dynamics.block import Block
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Unnormalised
 from tokenflock.errors import UserError
@@ -33,6 +34,7 @@ from tokenflock.starts.start import Start
 
 DIMENSIONS = (2, 3, 8)  # the last one for laws without matrices
 BLOCK_DIMENSIONS = (3,)
+SERVED = 9.0  # the beta up to which the series of fast sums has terms enough
 COUNT = 6  # tokens for which an example of a law is made
 _BASES = (SelfAttention, Unnormalised)
 _BLOCKS: dict[str, dict[str, str]] = {  # the parts that the builder of a page offers
@@ -115,6 +117,8 @@ def variants(entry: Entry, d: int) -> Iterator[tuple[str, Dynamics]]:
     for words in itertools.product(*(choice.options for choice in offered)):
         try:
             chosen = {choice.name: _said(choice, word) for choice, word in zip(offered, words)}
+            if isinstance(law, Fast):
+                chosen["order"] = Fast(dataclasses.replace(chosen["base"], beta=SERVED)).order
             yield ",".join(words), dataclasses.replace(law, **chosen) if chosen else law
         except UserError:
             continue

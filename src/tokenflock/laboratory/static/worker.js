@@ -32,7 +32,7 @@ const HEAR = {
     origin = { t: message.t, index: message.index };
     state = { n, t: message.t, h: message.h, x: Float64Array.from(x), w, key, index: message.index };
     state.x.set(law.project(state, params)); // where this law's tokens live
-    run = message.run; taken = true; owed = 0; cost = 0; stepping = 0; until = message.until;
+    run = message.run; taken = true; owed = 0; cost = 0; seen = {}; next = 0; stepping = 0; until = message.until;
     check(); measure(true); post();
   },
   params(message) { numbers(message); if (state) { measured = 0; touch(); } },
@@ -63,26 +63,34 @@ function check() { // tokens that left the numbers end the run with a word
   }
 }
 
-let seen = null;
-function measure(force) {
-  const now = performance.now();
-  if (!force && now - measured < Math.max(60, 4 * cost)) return;
-  seen = {};
-  for (const { name, most, of } of wanted) {
-    if (state.n > most) continue;
-    const home = of === "law" ? sight : instruments;
-    if (!home || !home.observe || !home.observe[name]) continue;
-    const value = home.observe[name](state, of === "law" ? sights : lens);
-    seen[name] = typeof value === "number" ? Float64Array.of(value) : Float64Array.from(value);
+let seen = {}, next = 0;
+function measure(force) { // all of it, or, while it plays, one instrument after another
+  const begun = performance.now();
+  if (!force && next === 0 && begun - measured < Math.max(60, 4 * cost)) return;
+  if (force || next === 0) { next = 0; cost = 0; }
+  let now = begun;
+  while (next < wanted.length && (force || now - begun < BATCH)) {
+    look(wanted[next]);
+    next += 1;
+    const then = performance.now();
+    cost += then - now; now = then;
   }
-  measured = performance.now();
-  cost = measured - now;
+  if (next >= wanted.length) { next = 0; measured = now; }
+}
+
+function look({ name, most, of }) {
+  const home = of === "law" ? sight : instruments;
+  if (state.n > most || !home || !home.observe[name]) return;
+  const value = Float64Array.from(home.observe[name](state, of === "law" ? sights : lens));
+  seen[name] = value;
+  // a label is the first token of a cluster: there are as many clusters as tokens that lead one
+  if (name === "cluster_labels") seen.cluster_count = Float64Array.of(value.reduce((count, label, i) => count + (label === i ? 1 : 0), 0));
 }
 
 function post() {
   dirty = false; taken = false;
   const x = state.x.slice();
-  const sent = seen; seen = null;
+  const sent = seen; seen = {};
   self.postMessage({ kind: "frame", run, index: state.index, t: state.t, n: state.n, x, w: state.w, seen: sent, made, stepping }, [x.buffer]);
 }
 
