@@ -87,10 +87,11 @@ def variant(shelf: Shelf, laws: Laws, solvers: Sequence[FixedStep] | None = None
 
 
 def _served(law: Dynamics, field: dict[str, Any]) -> dict[str, Any]:
-    """A field of a law that sums a series: beyond the beta that its terms serve nothing is right."""
+    """A field of a law that sums a series: its terms serve beta up to an end."""
     if not isinstance(law, Fast) or field["path"] != "base.beta":
         return field
-    text = f"beta must be at most {SERVED:g} in a page, whose series has {law.order} terms, got {{got}}"
+    text = f"beta must be at most {SERVED:g} in a page, for its series has {law.order} terms"
+    text += ", got {got}"
     return field | {"high": {"at": SERVED, "allowed": True, "text": text}}
 
 
