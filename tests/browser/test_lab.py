@@ -27,7 +27,7 @@ def fragment(state) -> str:
 def advanced(page, steps: int):
     """The tokens of the page after this many steps."""
     page.evaluate(f"tokenflockLab.advance({steps})")
-    page.wait_for_function(f"tokenflockLab.history.last().index === {steps}")
+    page.wait_for_function(f"tokenflockLab.history.last()?.index === {steps}")
     return np.array(page.evaluate(LAST)[1])
 
 
@@ -38,15 +38,15 @@ def test_it_opens_from_disk_plays_pauses_and_goes_back(visit):
     page.click("#play")
     assert not page.evaluate(PLAYING)
     page.wait_for_timeout(200)
-    steps = page.evaluate("tokenflockLab.history.last().index")
+    steps = page.evaluate("tokenflockLab.history.last()?.index")
     page.wait_for_timeout(200)
-    assert page.evaluate("tokenflockLab.history.last().index") == steps
+    assert page.evaluate("tokenflockLab.history.last()?.index") == steps
     page.evaluate("tokenflockLab.shown = 3; tokenflockLab.dirty = true")
     page.wait_for_function("document.getElementById('scrub').value === '3'")
     page.click("#once")
     page.wait_for_function("tokenflockLab.shown === null")
     page.click("#again")
-    page.wait_for_function("tokenflockLab.history.last().index === 0")
+    page.wait_for_function("tokenflockLab.history.last()?.index === 0")
 
 
 CASES = {
@@ -84,7 +84,7 @@ def test_its_own_draws_are_those_of_the_library_to_single_precision(visit):
 def test_instruments_are_the_observables_of_the_library(visit):
     page = visit(fragment({"law": "SelfAttention", "values": {"beta": 4.0}, "n": 40, "d": 3}))
     tokens = advanced(page, 60).reshape(40, 3)
-    page.wait_for_function("tokenflockLab.history.last().seen.energy !== undefined")
+    page.wait_for_function("tokenflockLab.history.last()?.seen.energy !== undefined")
     w = np.full(40, 1 / 40)
     seen = [
         observables.Energy(beta=4.0),
@@ -99,7 +99,7 @@ def test_instruments_are_the_observables_of_the_library(visit):
     with precision("float64"):
         wanted = {each.name: np.asarray(each.measure(tokens, w)) for each in seen}
     for name, values in wanted.items():
-        told = page.evaluate(f"[...tokenflockLab.history.last().seen.{name}]")
+        told = page.evaluate(f"[...tokenflockLab.history.last()?.seen.{name}]")
         np.testing.assert_allclose(np.array(told), values.reshape(-1), rtol=1e-10, atol=1e-12)
 
 
@@ -133,7 +133,7 @@ def test_every_law_of_the_catalogue_runs_without_a_complaint(visit):
         page.select_option("[data-field='law']", name)
         page.wait_for_function("tokenflockLab.history.last()?.index === 0")
         page.evaluate("tokenflockLab.advance(3)")
-        page.wait_for_function("tokenflockLab.history.last().index === 3", timeout=20000)
+        page.wait_for_function("tokenflockLab.history.last()?.index === 3", timeout=20000)
         assert page.locator("#say").text_content() == "", name
         assert page.evaluate("tokenflockLab.history.last().x.every(Number.isFinite)"), name
 
@@ -167,7 +167,7 @@ def test_tokens_can_be_dragged_added_removed_and_merged(visit):
     page.mouse.click(box["x"] + place[0], box["y"] + place[1])
     page.wait_for_function("tokenflockLab.state.n === 6")
     page.evaluate("tokenflockLab.advance(400)")
-    page.wait_for_function("tokenflockLab.history.last().index >= 400")
+    page.wait_for_function("tokenflockLab.history.last()?.index >= 400")
     page.wait_for_function("tokenflockLab.seen('cluster_count')[0] < 6")
     page.click("#merge")
     page.wait_for_function("tokenflockLab.state.n < 6")
@@ -205,7 +205,7 @@ def test_a_hostile_link_ends_in_a_message(visit, link):
     page.wait_for_function("document.getElementById('say').textContent !== ''")
     assert page.locator("#say img, #say b, #what img").count() == 0
     page.click("#once")
-    page.wait_for_function("tokenflockLab.history.last().index === 1")
+    page.wait_for_function("tokenflockLab.history.last()?.index === 1")
 
 
 def test_tokens_that_leave_the_numbers_end_in_a_message(visit):
@@ -225,7 +225,7 @@ def test_a_worker_that_does_not_answer_is_stopped(visit):
     page.wait_for_function("document.getElementById('say').textContent.includes('was stopped')")
     page.click("#again")
     page.click("#once")
-    page.wait_for_function("tokenflockLab.history.last().index >= 1")
+    page.wait_for_function("tokenflockLab.history.last()?.index >= 1")
 
 
 def saved(page, button: str):
@@ -307,7 +307,7 @@ def test_a_click_on_the_map_runs_to_that_time(visit):
     page.wait_for_function("tokenflockLab.here !== null")
     here = page.evaluate("tokenflockLab.here")
     page.wait_for_function("tokenflockLab.history.length > 1 && !tokenflockLab.playing")
-    assert abs(page.evaluate("tokenflockLab.history.last().t") - here["t"]) < 1e-6
+    assert abs(page.evaluate("tokenflockLab.history.last()?.t") - here["t"]) < 1e-6
     assert page.evaluate("tokenflockLab.state.values.beta") == here["beta"]
 
 

@@ -160,7 +160,7 @@ const act = {
     begin(); if (on) play();
   },
   dimension(d) { lab.state.d = d; lab.state.edited = null; lab.state.weights = null; rebuilt(); },
-  solver(name) { const frame = lab.shownFrame(), on = lab.playing; lab.state.solver = name; Controls.build(document.getElementById("controls"), lab, act); goOn(frame.x.slice(), frame.w, frame.index, frame.t); lab.changed = true; if (on) { runner.play(lab.state.rate, lab.state.until); } remember(); },
+  solver(name) { const frame = lab.shownFrame(), on = lab.playing; lab.state.solver = name; if (!frame) { rebuilt(on); return; } Controls.build(document.getElementById("controls"), lab, act); goOn(frame.x.slice(), frame.w, frame.index, frame.t); lab.changed = true; if (on) { runner.play(lab.state.rate, lab.state.until); } remember(); },
   step(h) { lab.state.h = h; runner.send({ kind: "h", h }, false); lab.changed = lab.history.length > 1; remember(); },
   delta(delta) { lab.state.delta = delta; const now = loaded(); runner.load(now); runner.send({ kind: "params", params: now.params, sights: now.sights, lens: now.lens }, false); remember(); },
   unedit() { lab.state.edited = null; lab.state.weights = null; rebuilt(); },
