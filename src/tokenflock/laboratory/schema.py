@@ -109,7 +109,7 @@ def equation(cls: type) -> str:
 
     >>> from tokenflock.dynamics import Noisy
     >>> print(equation(Noisy).splitlines()[0][:12])
-    dx_i = v_i d
+    dX_i = veloc
     """
     blocks = (inspect.getdoc(cls) or "").split("\n\n")
     apart = (block for block in blocks if block.startswith("    ") and ">>>" not in block)
