@@ -32,6 +32,7 @@ ORDER = [
     {"probing"},
     {"gpt/probing"},
     {"plots"},
+    {"laboratory"},
     {"reproduction"},
     {"pages", "papers"},
     {"reproduction/folder"},

@@ -27,6 +27,7 @@ _HOMES = {
     "dwell_times": "verbs.merges",
     "steer": "steering.search",
     "probe": "probing.layers",
+    "lab": "laboratory.lab",
     "reproduce": "reproduction.reproduce",
     "save": "verbs.save_load",
     "load": "verbs.save_load",

@@ -9,6 +9,7 @@ from tokenflock.verbs.simulate import flow as flow
 from tokenflock.verbs.flow_map import flow_map as flow_map
 from tokenflock import gpt as gpt
 from tokenflock.verbs.jacobian import jacobian as jacobian
+from tokenflock.laboratory.lab import lab as lab
 from tokenflock.verbs.save_load import load as load
 from tokenflock.verbs.lyapunov import lyapunov as lyapunov
 from tokenflock import matrices as matrices
@@ -49,6 +50,7 @@ __all__ = [
     "flow_map",
     "gpt",
     "jacobian",
+    "lab",
     "load",
     "lyapunov",
     "matrices",

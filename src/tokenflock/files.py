@@ -27,7 +27,9 @@ _MARKS: dict[str, Callable[[bytes], bool]] = {  # how the files that tokenflock 
     ".gif": lambda head: head.startswith(b"GIF8"),
     ".mp4": lambda head: head[4:8] == b"ftyp",
     ".html": lambda head: b'content="tokenflock"' in head or b", probed</title>" in head,
-    ".json": lambda head: b'"verdict"' in head or head.split() == [b"[]"],
+    ".json": lambda head: (
+        b'"verdict"' in head or b'"tokenflock recording"' in head or head.split() == [b"[]"]
+    ),
 }
 
 
@@ -183,6 +185,22 @@ def made_folder(path: str | os.PathLike[str]) -> Path:
     if not os.access(path, os.W_OK):
         raise UserError(f"{path} cannot be written; choose another with --out")
     return path
+
+
+def cache_folder() -> Path | None:
+    """Where results that can be made again are kept: $TOKENFLOCK_CACHE or a folder in the user's
+    cache. None where nothing can be kept, or TOKENFLOCK_CACHE=off.
+    """
+    named = os.environ.get("TOKENFLOCK_CACHE")
+    if named == "off":
+        return None
+    try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        place = Path(named or Path(home) / "tokenflock")
+        place.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, no permission, no space
+        return None
+    return place if os.access(place, os.W_OK) else None
 
 
 @contextmanager

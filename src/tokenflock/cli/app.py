@@ -24,6 +24,7 @@ COMMANDS = {
     "plot": "draw a saved run",
     "probe": "run a real Transformer on text and measure its tokens layer by layer",
     "gpt": "train a small GPT from scratch, sample from it, and watch its tokens",
+    "lab": "the lab: every law live in one HTML page, to drag, watch and send",
     "film": "make a film (mp4 or gif) of a saved run",
     "theory": "evaluate a closed form",
     "list": "what there is: dynamics, their parts, starts, solvers, observables, theory, ...",

@@ -22,6 +22,7 @@ from rich.progress import (
 from rich.text import Text
 
 from tokenflock.cli import stopping
+from tokenflock.files import cache_folder
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
@@ -103,27 +104,13 @@ def keep_compiled() -> None:
     """
     # equinox's error callbacks would keep solves out of the cache
     os.environ.setdefault("EQX_ON_ERROR", "nan")
-    place = _cache_folder()
+    place = cache_folder()
     if place is None:
         return
     import jax
 
-    jax.config.update("jax_compilation_cache_dir", place)
+    jax.config.update("jax_compilation_cache_dir", str(place))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     # a cache that cannot be written, or was cut short, costs time, not results
     warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation")
-
-
-def _cache_folder() -> str | None:
-    """Where compiled code is kept, or None where it cannot be."""
-    named = os.environ.get("TOKENFLOCK_CACHE")
-    if named == "off":
-        return None
-    try:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        place = Path(named or Path(home) / "tokenflock")
-        place.mkdir(parents=True, exist_ok=True)
-    except (OSError, RuntimeError):  # no home, no permission, no space
-        return None
-    return str(place) if os.access(place, os.W_OK) else None

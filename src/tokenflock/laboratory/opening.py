@@ -1,0 +1,202 @@
+"""The state that a page opens with: a law, a start and a solver of Python as values of the page."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from tokenflock.catalogue import Entry, entries
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.self_attention import SelfAttention
+from tokenflock.errors import require
+from tokenflock.laboratory import schema, shelf, specimens, tables
+from tokenflock.laboratory.collection import words
+from tokenflock.precision import cast, precision
+from tokenflock.solvers.layer import Layer
+from tokenflock.solvers.solver import FixedStep
+from tokenflock.spaces import Sphere
+from tokenflock.starts.start import Start
+from tokenflock.verbs.simulate import prepare
+
+DELTA = 0.001  # threshold of clusters of a small page
+MOST_GIVEN = 2000  # tokens that are written into a page one by one
+
+
+def opening(
+    collection: dict[str, Any],
+    law: Dynamics | None,
+    start: Start,
+    solver: FixedStep | None,
+    seed: int,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The collection, with the law added where the catalogue has no such variant, and the state."""
+    law = law or SelfAttention(beta=4.0)
+    d = start.shape[1]
+    told = _fitted(collection["schema"], law, d, solver)
+    if told is None:
+        collection, told = _added(collection, law, d, solver)
+    state = told | _timed(solver) | {"seed": seed}
+    return collection, state | _placed(collection["schema"], law, start, seed)
+
+
+def alone(
+    law: Dynamics | None, start: Start, solver: FixedStep | None, seed: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A collection of one law, for a small page, and its state."""
+    law = law or SelfAttention(beta=4.0)
+    kept, d = shelf.Shelf(), start.shape[1]
+    entry = shelf.given(kept, law, d, solver)
+    solvers = [solver] if solver else specimens.solvers(law)
+    host = "sphere" if isinstance(law.space, Sphere) else "flat"
+    told = {
+        "laws": [entry],
+        "starts": shelf.starts(kept, (d,), ["Uniform", type(start).__name__]),
+        "solvers": [schema.solver(each) for each in solvers],
+        "lenses": shelf.lenses(kept, (d,), [host], [DELTA]),
+        "deltas": [DELTA],
+        "matrices": {},
+        **words(),
+    }
+    collection = {"schema": told, "programs": kept.programs, "theory": {str(d): tables.energies(d)}}
+    state = {"law": entry["name"], "solver": type(solvers[0]).__name__, "d": d, "seed": seed}
+    state |= _timed(solver or solvers[0])
+    return collection, state | _placed(told, law, start, seed)
+
+
+def _timed(solver: FixedStep | None) -> dict[str, Any]:
+    solver = solver or Layer()
+    return {"solver": type(solver).__name__, "h": float(solver.h)}
+
+
+def _fitted(told: dict, law: Dynamics, d: int, solver: FixedStep | None) -> dict[str, Any] | None:
+    """The state of a law that the page holds already; None where it does not."""
+    entry = next((each for each in entries("dynamics") if each.load() is type(law)), None)
+    listed = next((each for each in told["laws"] if entry and each["name"] == entry.name), None)
+    if entry is None or listed is None:
+        return None
+    filled = _filled(entry, law, d)
+    for key, specimen in _variants(entry, d):
+        variant = listed["variants"].get(key)
+        if variant is None or not _alike(filled, specimen):
+            continue
+        names = variant["programs"].get(str(d), {})
+        if type(solver or Layer()).__name__ not in names:
+            return None
+        chosen = dict(zip((choice["name"] for choice in listed["choices"]), key.split(",")))
+        return {"law": listed["name"], "choices": chosen, "d": d, "values": _numbers(filled)}
+    return None
+
+
+def _variants(entry: Entry, d: int) -> list[tuple[str, Dynamics]]:
+    return list(specimens.variants(entry, d)) if d in specimens.dimensions(entry) else []
+
+
+def _filled(entry: Entry, law: Dynamics, d: int) -> Dynamics:
+    """A law whose letters are matrices, as the programs of a page have them."""
+    usual = specimens.plain(entry, d) if d in specimens.dimensions(entry) else law
+    letters = {
+        each.name: np.eye(d)
+        for each in dataclasses.fields(law)
+        if getattr(law, each.name) is None and isinstance(getattr(usual, each.name), np.ndarray)
+    }
+    return dataclasses.replace(law, **letters) if letters else law
+
+
+def _alike(law: Dynamics, specimen: Dynamics) -> bool:
+    """Whether two laws differ in numbers alone."""
+    with precision("float64"):
+        mine, rest = eqx.partition(cast(law, "float64"), eqx.is_inexact_array)
+        other, remaining = eqx.partition(cast(specimen, "float64"), eqx.is_inexact_array)
+    shapes = [jax.tree.map(np.shape, each) for each in (mine, other)]
+    return shapes[0] == shapes[1] and bool(eqx.tree_equal(rest, remaining))
+
+
+def _numbers(law: Dynamics) -> dict[str, Any]:
+    """The numbers of a law by their paths."""
+    numbers = {}
+    for path, home, name in specimens.values(law):
+        value = getattr(home, name)
+        if isinstance(value, float):
+            numbers[path] = value
+        elif isinstance(value, np.ndarray):
+            numbers[path] = value.reshape(-1).tolist()
+    return numbers
+
+
+def _added(
+    collection: dict[str, Any], law: Dynamics, d: int, solver: FixedStep | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The collection with a law that was given."""
+    require(law.dimension in (None, d), "start", f"tokens with d = {law.dimension}", f"d = {d}")
+    kept = shelf.Shelf()
+    kept.programs = list(collection["programs"])
+    entry = shelf.given(kept, law, d, solver)
+    told = collection["schema"]
+    more = {**told, "laws": [entry, *told["laws"]]}
+    more["starts"] = _with_dimension(kept, told["starts"], d)
+    if str(d) not in told["lenses"]["sphere"]:
+        fresh = shelf.lenses(kept, (d,))
+        more["lenses"] = {name: {**told["lenses"][name], **fresh[name]} for name in fresh}
+    if solver and type(solver).__name__ not in [each["name"] for each in told["solvers"]]:
+        more["solvers"] = [*told["solvers"], schema.solver(solver)]
+    made = {**collection, "schema": more, "programs": kept.programs}
+    return made, {"law": entry["name"], "d": d}
+
+
+def _with_dimension(kept: shelf.Shelf, known: list[dict], d: int) -> list[dict]:
+    """The starts of the collection, for one more dimension."""
+    if any(str(d) in start["programs"] for start in known):
+        return known
+    fresh = {each["name"]: each["programs"] for each in shelf.starts(kept, (d,))}
+    return [
+        {**start, "programs": {**start["programs"], **fresh.get(start["name"], {})}}
+        for start in known
+    ]
+
+
+def _placed(told: dict[str, Any], law: Dynamics, start: Start, seed: int) -> dict[str, Any]:
+    """Where tokens begin: a start that the page can draw, or its tokens themselves."""
+    n, d = start.shape
+    name = type(start).__name__
+    listed = next((each for each in told["starts"] if each["name"] == name), None)
+    if listed and str(d) in listed["programs"] and _same(listed, start):
+        live = {field["path"]: getattr(start, field["name"]) for field in listed["fields"]}
+        return {"start": name, "n": n, "startValues": live}
+    require(n <= MOST_GIVEN, "start", f"one that the page draws, beyond {MOST_GIVEN} tokens", name)
+    tokens, weights = _drawn(law, start, seed)
+    edited = {"n": n, "edited": tokens.reshape(-1).tolist()}
+    uneven = not np.allclose(weights, 1 / n)
+    return edited | ({"weights": weights.tolist()} if uneven else {})
+
+
+def exact(law: Dynamics | None, start: Start, seed: int, state: dict[str, Any]) -> dict | None:
+    """The tokens with which the page opens, to the last digit; its own draws of other seeds agree
+    with the library's to single precision.
+    """
+    if "edited" in state or start.shape[0] > MOST_GIVEN:
+        return None
+    tokens, _ = _drawn(law or SelfAttention(), start, seed)
+    keys = {key: state[key] for key in ("start", "startValues", "n", "d", "seed")}
+    return keys | {"x": tokens.reshape(-1).tolist()}
+
+
+def _drawn(law: Dynamics, start: Start, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens and weights as `simulate` begins with them."""
+    with precision("float64"):
+        _, x, w, _ = prepare(law, start, seed, "float64")
+        return np.asarray(x), np.asarray(w)
+
+
+def _same(listed: dict[str, Any], start: Start) -> bool:
+    """Whether a start differs from the one that the page draws in its live numbers alone."""
+    live = {field["name"] for field in listed["fields"]} | {"n", "d"}
+    usual = type(start)(**{each: getattr(start, each) for each in listed["counts"]})
+    return all(
+        np.array_equal(getattr(start, each.name), getattr(usual, each.name))
+        for each in dataclasses.fields(start)
+        if each.name not in live
+    )

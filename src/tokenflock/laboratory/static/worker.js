@@ -1,0 +1,121 @@
+// The worker: it evaluates what the page engine wrote, makes the steps, and measures.
+//
+// It runs on its own while it plays, at most `rate` steps a second, and posts a frame whenever the
+// page has taken the last one. Steps are made in batches of a few milliseconds, so that it always
+// listens.
+
+"use strict";
+const BATCH = 12; // milliseconds before it listens again
+let law = null, sight = null, instruments = null, state = null, params = [], sights = [], lens = [], wanted = [];
+let playing = false, rate = 30, until = null, run = 0, taken = true;
+let origin = { t: 0, index: 0 };
+let owed = 0, clock = 0, dirty = false, measured = 0, cost = 0, stepping = 0, made = 0;
+const channel = new MessageChannel();
+
+function evaluate(source) { return (0, eval)(source); }
+
+function arrays(values) { return values.map((value) => Float64Array.from(value)); }
+
+const HEAR = {
+  load(message) { // a law with its solver, and the instruments of its dimension
+    law = evaluate(message.source);
+    sight = message.sight === message.source ? law : message.sight === null ? null : evaluate(message.sight);
+    instruments = message.instruments === null ? null : evaluate(message.instruments);
+    numbers(message);
+    wanted = message.wanted;
+  },
+  begin(message) { // tokens of a start law, or given ones
+    const drawn = evaluate(message.start).draw(message.n, message.hi, message.lo, arrays(message.startParams));
+    const key = Uint32Array.from(drawn.key), x = Float64Array.from(message.x || drawn.x);
+    const n = x.length / message.d;
+    const w = message.w ? Float64Array.from(message.w) : new Float64Array(n).fill(1 / n);
+    origin = { t: message.t, index: message.index };
+    state = { n, t: message.t, h: message.h, x: Float64Array.from(x), w, key, index: message.index };
+    state.x.set(law.project(state, params)); // where this law's tokens live
+    run = message.run; taken = true; owed = 0; cost = 0; seen = {}; next = 0; stepping = 0; until = message.until;
+    check(); measure(true); post();
+  },
+  params(message) { numbers(message); if (state) { measured = 0; touch(); } },
+  step(message) { playing = false; for (let k = 0; k < message.count; k++) advance(); check(); measure(true); taken = true; post(); },
+  play(message) { playing = true; rate = message.rate; until = message.until; clock = performance.now(); owed = 1; beat(); },
+  rate(message) { rate = message.rate; },
+  h(message) { if (state) { origin = { t: state.t, index: state.index }; state.h = message.h; } },
+  pause() { playing = false; if (state) { measure(true); taken = true; post(); } },
+  wanted(message) { wanted = message.wanted; measured = 0; if (state) touch(); },
+  taken() { taken = true; if (dirty && !playing) post(); },
+};
+
+function numbers(message) { params = arrays(message.params); sights = arrays(message.sights); lens = arrays(message.lens); }
+
+function touch() { dirty = true; if (!playing) { measure(true); taken = true; post(); } }
+
+function advance() {
+  const x = law.step(state, params);
+  state.x.set(x);
+  state.index += 1;
+  state.t = origin.t + (state.index - origin.index) * state.h;
+  made += 1; dirty = true;
+}
+
+function check() { // tokens that left the numbers end the run with a word
+  for (const value of state.x) {
+    if (!Number.isFinite(value)) { playing = false; self.postMessage({ kind: "lost", run, t: state.t }); return; }
+  }
+}
+
+let seen = {}, next = 0;
+function measure(force) { // all of it, or, while it plays, one instrument after another
+  const begun = performance.now();
+  if (!force && next === 0 && begun - measured < Math.max(60, 4 * cost)) return;
+  if (force || next === 0) { next = 0; cost = 0; }
+  let now = begun;
+  while (next < wanted.length && (force || now - begun < BATCH)) {
+    look(wanted[next]);
+    next += 1;
+    const then = performance.now();
+    cost += then - now; now = then;
+  }
+  if (next >= wanted.length) { next = 0; measured = now; }
+}
+
+function look({ name, most, of }) {
+  const home = of === "law" ? sight : instruments;
+  if (state.n > most || !home || !home.observe[name]) return;
+  const value = Float64Array.from(home.observe[name](state, of === "law" ? sights : lens));
+  seen[name] = value;
+  // a label is the first token of a cluster: there are as many clusters as tokens that lead one
+  if (name === "cluster_labels") seen.cluster_count = Float64Array.of(value.reduce((count, label, i) => count + (label === i ? 1 : 0), 0));
+}
+
+function post() {
+  dirty = false; taken = false;
+  const x = state.x.slice();
+  const sent = seen; seen = {};
+  self.postMessage({ kind: "frame", run, index: state.index, t: state.t, n: state.n, x, w: state.w, seen: sent, made, stepping }, [x.buffer]);
+}
+
+function beat() { if (playing) channel.port2.postMessage(0); }
+
+channel.port1.onmessage = () => {
+  if (!playing || !state) return;
+  const now = performance.now();
+  owed = Math.min(owed + (now - clock) * rate / 1000, Math.max(1, rate / 10));
+  clock = now;
+  let count = 0;
+  const begun = now;
+  try {
+    while (owed >= 1 && performance.now() - begun < BATCH) {
+      advance(); owed -= 1; count += 1;
+      if (until !== null && state.t >= until - 1e-9) { playing = false; self.postMessage({ kind: "ended", run, t: state.t }); break; }
+    }
+    if (count) { stepping = (performance.now() - begun) / count; check(); }
+    if (dirty && (taken || !playing)) { measure(!playing); post(); }
+  } catch (error) { fail(error); return; }
+  if (owed >= 1) beat(); else setTimeout(beat, Math.max(1, (1 - owed) * 1000 / rate));
+};
+
+function fail(error) { playing = false; self.postMessage({ kind: "failed", run, text: String(error && error.message || error).slice(0, 300) }); }
+
+self.onmessage = ({ data }) => {
+  try { HEAR[data.kind](data); } catch (error) { fail(error); }
+};

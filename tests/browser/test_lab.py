@@ -1,0 +1,353 @@
+"""The lab in a real browser: what is promised to those who open the page."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock import dynamics, observables, solvers
+from tokenflock.starts import Uniform
+
+pytestmark = pytest.mark.browser
+LAST = (
+    "(() => { const frame = tokenflockLab.history.last(); return [frame.index, [...frame.x]]; })()"
+)
+PLAYING = "tokenflockLab.playing"
+
+
+def fragment(state) -> str:
+    text = state if isinstance(state, str) else json.dumps(state)
+    return "#" + base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def advanced(page, steps: int):
+    """The tokens of the page after this many steps."""
+    page.evaluate(f"tokenflockLab.advance({steps})")
+    page.wait_for_function(f"tokenflockLab.history.last()?.index === {steps}")
+    return np.array(page.evaluate(LAST)[1])
+
+
+def test_it_opens_from_disk_plays_pauses_and_goes_back(visit):
+    page = visit()
+    page.click("#play")
+    page.wait_for_function("tokenflockLab.history.length > 20")
+    page.click("#play")
+    assert not page.evaluate(PLAYING)
+    page.wait_for_timeout(200)
+    steps = page.evaluate("tokenflockLab.history.last()?.index")
+    page.wait_for_timeout(200)
+    assert page.evaluate("tokenflockLab.history.last()?.index") == steps
+    page.evaluate("tokenflockLab.shown = 3; tokenflockLab.dirty = true")
+    page.wait_for_function("document.getElementById('scrub').value === '3'")
+    page.click("#once")
+    page.wait_for_function("tokenflockLab.shown === null")
+    page.click("#again")
+    page.wait_for_function("tokenflockLab.history.last()?.index === 0")
+
+
+CASES = {
+    "contracting": (dynamics.SelfAttention(beta=4.0), solvers.Layer(h=0.1), 3, 300, 1e-12),
+    "flow": (dynamics.SelfAttention(beta=2.0), solvers.RK4(h=0.1), 2, 300, 1e-12),
+    "repulsive": (
+        dynamics.SelfAttention(beta=4.0, repulsive=True),
+        solvers.Layer(h=0.1),
+        3,
+        300,
+        1e-9,
+    ),
+    "noisy": (dynamics.Noisy(kappa=20.0), solvers.EulerMaruyama(h=0.01), 2, 100, 1e-9),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_its_tokens_are_those_of_simulate_with_the_same_seed(visit, case, tmp_path):
+    law, solver, d, steps, tolerance = CASES[case]
+    start = Uniform(n=32, d=d)
+    path = flock.lab(law, start, solver=solver, seed=5, embed=True).save(tmp_path / "figure.html")
+    page = visit(path=path)
+    tokens = advanced(page, steps).reshape(32, d)
+    run = flock.simulate(law, start, t=steps * solver.h, solver=solver, frames=2, seed=5)
+    assert np.abs(tokens - run.x.values[-1]).max() < tolerance
+
+
+def test_its_own_draws_are_those_of_the_library_to_single_precision(visit):
+    page = visit(fragment({"law": "SelfAttention", "n": 20, "d": 3, "seed": 7}))
+    tokens = np.array(page.evaluate(LAST)[1]).reshape(20, 3)
+    run = flock.simulate(dynamics.SelfAttention(), Uniform(n=20, d=3), t=0.1, frames=2, seed=7)
+    assert np.abs(tokens - run.x.values[0]).max() < 2e-7
+
+
+def test_instruments_are_the_observables_of_the_library(visit):
+    page = visit(fragment({"law": "SelfAttention", "values": {"beta": 4.0}, "n": 40, "d": 3}))
+    tokens = advanced(page, 60).reshape(40, 3)
+    page.wait_for_function("tokenflockLab.history.last()?.seen.energy !== undefined")
+    w = np.full(40, 1 / 40)
+    seen = [
+        observables.Energy(beta=4.0),
+        observables.OrderParameter(),
+        observables.MeanCosine(),
+        observables.ClusterCount(),
+        observables.ClusterLabels(),
+        observables.Histogram(bins=60),
+    ]
+    from tokenflock.precision import precision
+
+    with precision("float64"):
+        wanted = {each.name: np.asarray(each.measure(tokens, w)) for each in seen}
+    for name, values in wanted.items():
+        told = page.evaluate(f"[...tokenflockLab.history.last()?.seen.{name}]")
+        np.testing.assert_allclose(np.array(told), values.reshape(-1), rtol=1e-10, atol=1e-12)
+
+
+def test_beta_changes_while_it_runs_and_a_bad_value_is_marked_in_the_words_of_the_library(visit):
+    page = visit(fragment({"law": "Noisy", "d": 2}))
+    page.click("#play")
+    box = page.locator("[data-field='kappa']")
+    box.fill("-1")
+    box.press("Enter")
+    wrong = page.locator(".row.bad .wrong")
+    with pytest.raises(flock.UserError) as said:
+        dynamics.Noisy(kappa=-1)
+    assert wrong.text_content() == str(said.value).replace("-1.0", "-1")
+    assert page.evaluate("tokenflockLab.state.values.kappa") is None
+    box.fill("50")
+    box.press("Enter")
+    assert page.locator(".row.bad").count() == 0
+    assert page.evaluate("tokenflockLab.state.values.kappa") == 50
+    assert page.evaluate(PLAYING)
+    box.fill("<b>1</b>")
+    box.press("Enter")
+    assert "must be a number" in (wrong.text_content() or "")
+
+
+def test_every_law_of_the_catalogue_runs_without_a_complaint(visit):
+    page = visit()
+    names = page.evaluate("tokenflockLab.schema.laws.map((law) => law.name)")
+    known = {entry.name for entry in flock.catalogue.entries("dynamics")}
+    assert known - set(names) == set()
+    for name in names:
+        page.select_option("[data-field='law']", name)
+        page.wait_for_function("tokenflockLab.history.last()?.index === 0")
+        page.evaluate("tokenflockLab.advance(3)")
+        page.wait_for_function("tokenflockLab.history.last()?.index === 3", timeout=20000)
+        assert page.locator("#say").text_content() == "", name
+        assert page.evaluate("tokenflockLab.history.last().x.every(Number.isFinite)"), name
+
+
+def test_tokens_can_be_dragged_added_removed_and_merged(visit):
+    page = visit(fragment({"law": "SelfAttention", "values": {"beta": 4.0}, "n": 6, "d": 2}))
+    page.wait_for_function("tokenflockLab.drawn !== null")
+    box = page.locator("#stage").bounding_box()
+    x, y = page.evaluate("tokenflockLab.drawn.places[0].slice(0, 2)")
+    page.check("input[value=move]")
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.down()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(middle[0] + 200, middle[1], steps=4)
+    page.mouse.up()
+    page.wait_for_function("tokenflockLab.state.edited !== null")
+    np.testing.assert_allclose(
+        page.evaluate("tokenflockLab.state.edited.slice(0, 2)"), [1, 0], atol=0.05
+    )
+    page.check("input[value=add]")
+    page.mouse.click(middle[0], middle[1] + 150)
+    page.wait_for_function("tokenflockLab.state.n === 7")
+    np.testing.assert_allclose(
+        page.evaluate("tokenflockLab.state.edited.slice(12)"), [0, -1], atol=0.05
+    )
+    page.check("input[value=remove]")
+    page.wait_for_function(
+        "tokenflockLab.shownFrame().n === 7 && tokenflockLab.drawn.places.length === 7"
+    )
+    place = page.evaluate("tokenflockLab.drawn.places[6]")
+    page.mouse.click(box["x"] + place[0], box["y"] + place[1])
+    page.wait_for_function("tokenflockLab.state.n === 6")
+    page.evaluate("tokenflockLab.advance(400)")
+    page.wait_for_function("tokenflockLab.history.last()?.index >= 400")
+    page.wait_for_function("tokenflockLab.seen('cluster_count')[0] < 6")
+    page.click("#merge")
+    page.wait_for_function("tokenflockLab.state.n < 6")
+    assert abs(sum(page.evaluate("tokenflockLab.state.weights")) - 1) < 1e-12
+
+
+def test_a_link_restores_the_state(visit):
+    state = {"law": "Causal", "values": {"beta": 7.5}, "n": 21, "d": 2, "seed": 9, "h": 0.05}
+    page = visit(fragment(state))
+    first = advanced(page, 20)
+    link = page.evaluate("location.hash")
+    again = visit(link)
+    np.testing.assert_array_equal(advanced(again, 20), first)
+    assert again.evaluate("tokenflockLab.state.values.beta") == 7.5
+
+
+HOSTILE = [
+    "#%%%",
+    "#" + "A" * 300_000,
+    fragment("[1, 2"),
+    fragment('"<img src=x onerror=alert(1)>"'),
+    fragment({"law": "<img src=x onerror=alert(1)>"}),
+    fragment({"law": "__proto__", "choices": {"__proto__": 1}, "values": {"beta": "NaN"}}),
+    fragment({"n": 1_000_000}),
+    fragment({"n": -3, "h": 0, "seed": 1.5, "d": 77, "rate": -1}),
+    fragment('{"n": 1e400, "values": {"beta": 1e999}}'),
+    fragment({"edited": [None, 1, 2]}),
+    fragment({"start": "constructor", "solver": "toString", "delta": 3}),
+]
+
+
+@pytest.mark.parametrize("link", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_link_ends_in_a_message(visit, link):
+    page = visit(link)
+    page.wait_for_function("document.getElementById('say').textContent !== ''")
+    assert page.locator("#say img, #say b, #what img").count() == 0
+    page.click("#once")
+    page.wait_for_function("tokenflockLab.history.last()?.index === 1")
+
+
+def test_tokens_that_leave_the_numbers_end_in_a_message(visit):
+    state = {"law": "PureAttention", "h": 1e6, "n": 8, "d": 2}
+    page = visit(fragment(state))
+    page.click("#play")
+    page.wait_for_function(
+        "document.getElementById('say').textContent.includes('left the numbers')"
+    )
+    assert not page.evaluate(PLAYING)
+
+
+def test_a_worker_that_does_not_answer_is_stopped(visit):
+    page = visit()
+    page.evaluate("tokenflockLab.runner.patience = 300; tokenflockLab.runner.worker.terminate()")
+    page.click("#play")
+    page.wait_for_function("document.getElementById('say').textContent.includes('was stopped')")
+    page.click("#again")
+    page.click("#once")
+    page.wait_for_function("tokenflockLab.history.last()?.index >= 1")
+
+
+def saved(page, button: str):
+    with page.expect_download() as download:
+        page.click(button)
+    return download.value.path().read_bytes()
+
+
+def test_exports_can_be_opened_again(visit, tmp_path):
+    page = visit(fragment({"law": "SelfAttention", "values": {"beta": 4.0}, "n": 12, "d": 2}))
+    page.click("#play")
+    page.wait_for_function("tokenflockLab.history.length > 30")
+    page.click("#play")
+    page.click("[data-open=leave]")
+    assert saved(page, "#png").startswith(b"\x89PNG")
+    import xml.etree.ElementTree as tree
+
+    drawn = tree.fromstring(saved(page, "#svg"))
+    assert len(drawn.findall("{http://www.w3.org/2000/svg}circle")) >= 12
+    assert len(tree.fromstring(saved(page, "[data-panel=energy] .save:last-child"))) > 3
+    table = np.genfromtxt(saved(page, "#csv").decode().splitlines(), delimiter=",", names=True)
+    assert np.allclose(table["x0"] ** 2 + table["x1"] ** 2, 1)
+    told = json.loads(saved(page, "#json"))
+    assert told["format"] == "tokenflock lab run" and len(told["frames"]) > 30
+    film = saved(page, "#film")
+    assert film[:4] == b"\x1aE\xdf\xa3" and len(film) > 2000
+    (tmp_path / "again.html").write_bytes(saved(page, "#html"))
+    again = visit(path=tmp_path / "again.html")
+    assert again.evaluate("tokenflockLab.state.values.beta") == 4
+
+
+def test_the_python_that_it_writes_makes_the_same_tokens(visit):
+    state = {"law": "Unnormalised", "values": {"beta": 1.5}, "n": 9, "d": 3, "seed": 4}
+    page = visit(fragment(state))
+    tokens = advanced(page, 30).reshape(9, 3)
+    page.click("[data-open=leave]")
+    scope: dict = {}
+    exec(page.locator("#snippet").text_content(), scope)
+    assert np.abs(scope["run"].x.values[-1] - tokens).max() < 1e-5  # the start is to 1e-7
+
+
+def test_snippets_and_command_lines_of_every_law_are_understood(visit):
+    import shlex
+
+    from tokenflock.cli.app import build
+
+    page = visit(fragment({"n": 9, "d": 2}))
+    page.click("[data-open=leave]")
+    typed = 0
+    for name in page.evaluate("tokenflockLab.schema.laws.map((law) => law.name)"):
+        page.select_option("[data-field='law']", name)
+        page.click("[data-open=leave]")
+        page.click("[data-open=leave]")
+        scope: dict = {}
+        exec(page.locator("#snippet").text_content().partition("run =")[0], scope)
+        assert type(scope["law"]).__name__ == name
+        if page.locator("#line").count():
+            typed += 1
+            _, *words = shlex.split(page.locator("#line").text_content())
+            build(words).parse_args(words, exit_on_error=False, print_error=False)
+    assert typed > 15
+
+
+def test_a_notebook_runs_it_in_a_frame(browser):
+    figure = flock.lab(dynamics.SelfAttention(beta=4.0), Uniform(n=8, d=2), embed=True, play=True)
+    page = browser.new_page()
+    page.set_content(f"<p>a cell</p>{figure._repr_html_()}")
+    frame = page.wait_for_selector("iframe").content_frame()
+    frame.wait_for_function("window.tokenflockLab && tokenflockLab.history.length > 3")
+    page.close()
+
+
+def test_a_click_on_the_map_runs_to_that_time(visit):
+    page = visit()
+    page.click("[data-open=map]")
+    canvas = page.locator("#map canvas")
+    box = canvas.bounding_box()
+    canvas.click(position={"x": box["width"] * 0.4, "y": box["height"] * 0.7})
+    page.wait_for_function("tokenflockLab.here !== null")
+    here = page.evaluate("tokenflockLab.here")
+    page.wait_for_function("tokenflockLab.history.length > 1 && !tokenflockLab.playing")
+    assert abs(page.evaluate("tokenflockLab.history.last()?.t") - here["t"]) < 1e-6
+    assert page.evaluate("tokenflockLab.state.values.beta") == here["beta"]
+
+
+def test_every_lesson_opens(visit):
+    page = visit()
+    page.click("[data-open=lessons]")
+    count = page.locator("#lessons .steps button").count() - 1
+    assert count >= 10
+    for k in range(count):
+        page.evaluate(f"document.querySelectorAll('#lessons .steps button')[{k}].click()")
+        page.wait_for_function("tokenflockLab.history.length > 0")
+        page.wait_for_timeout(150)
+    assert page.locator("#say").text_content() == ""
+
+
+def test_a_recording_is_dropped_on_the_page(visit, run):
+    from tokenflock.laboratory.recordings import recording
+
+    told = recording(run) | {"words": [f"<i>w{k}</i>" for k in range(32)]}
+    page = visit()
+    drop = """(text) => {
+      const data = new DataTransfer();
+      data.items.add(new File([text], "run.json"));
+      document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true }));
+    }"""
+    page.evaluate(drop, json.dumps(told))
+    page.wait_for_function("tokenflockLab.recording !== null")
+    page.fill("#word", "w7")
+    page.wait_for_function("tokenflockLab.held === 7")
+    assert page.locator("i").count() == 0
+    for bad in ("{", "[]", '{"format": "tokenflock recording", "n": 2, "d": 2, "count": 1}'):
+        page.evaluate(drop, bad)
+        page.wait_for_function(
+            "document.getElementById('say').textContent.startsWith('Not opened')"
+        )
+    np.testing.assert_allclose(
+        page.evaluate("[...tokenflockLab.shownFrame().x]"), run.x.values[0].reshape(-1), atol=1e-6
+    )
+
+
+def test_it_fits_a_phone(visit):
+    page = visit(width=390)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
