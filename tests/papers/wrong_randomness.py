@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.papers.wrong import numbers, put, theory, times
+from tests.papers.wrong import each, numbers, put, theory, times
 
 STOCHASTIC = {
     "pair": [
@@ -188,8 +188,168 @@ STOCHASTIC = {
     ],
 }
 
-NOISY = {}
+NOISY = {
+    "diagrams": [
+        theory(
+            "the coupling of the paper taken for kappa",
+            "stability_threshold",
+            lambda right: lambda beta, d: right(beta, d) / 2,
+            "leaves-2",
+            "leaves-3",
+            "leaves-8",
+        ),
+        numbers(
+            "branches that bend the wrong way",
+            each(*(put(f"below{d}/kappa", lambda k, part: 2 - k) for d in (2, 3, 8))),
+            "continuous-2",
+            "continuous-3",
+            "continuous-8",
+        ),
+        numbers(
+            "rates of the wrong sign",
+            each(*(put(f"below{d}/stable", lambda s, part: 1 - s) for d in (2, 3, 8))),
+            "stable-2",
+            "stable-3",
+            "stable-8",
+        ),
+        numbers(
+            "a free energy without its entropy",
+            each(*(put(f"above{d}/first", lambda k, part: 1.0) for d in (2, 3, 8))),
+            "first-2",
+            "first-3",
+            "first-8",
+        ),
+        numbers(
+            "a fold beyond the first-order point",
+            each(*(put(f"above{d}/fold", lambda k, part: 0.99) for d in (2, 3, 8))),
+            "fold-2",
+            "fold-3",
+            "fold-8",
+            "fold-number",
+        ),
+        numbers(
+            "a state that is not at rest", put("above2/off", lambda o, part: 1e-3), "stationary"
+        ),
+    ],
+    "landau": [
+        numbers(
+            "the first-order point at the fold",
+            put("first", lambda k, part: part.fold),
+            "depth",
+        ),
+        numbers(
+            "order parameters that are squares",
+            put("first_order", lambda m, part: m**2),
+            "square",
+            "begins",
+        ),
+        numbers(
+            "betas in the wrong order",
+            put("first", lambda k, part: k.isel(beta=slice(None, None, -1))),
+            "earlier",
+        ),
+    ],
+    "modes": [
+        theory(
+            "the kernel of the next degree",
+            "kernel_eigenvalue",
+            lambda right: lambda k, beta, d: right(k + 1, beta, d),
+            "leaves-2",
+            "leaves-3",
+            "born-2",
+            "born-3",
+        ),
+        numbers(
+            "rates without the odd changes",
+            each(*(put(f"degree{k}/rate", lambda r, part: r - 2 * abs(r)) for k in (2, 3))),
+            "unstable-2",
+            "unstable-3",
+        ),
+        numbers(
+            "bumps of unequal height",
+            each(*(put(f"degree{k}/order", lambda m, part: 0.1) for k in (2, 3))),
+            "centred-2",
+            "centred-3",
+        ),
+    ],
+    "particles": [
+        numbers(
+            "noise of twice the strength",
+            each(times("slow/order", 0.6), times("jump/order", 0.6)),
+            "slow-0",
+            "jump-0",
+        ),
+        numbers("tokens that do not see each other", times("quiet/square", 0.5), "quiet"),
+    ],
+    "hysteresis": [
+        numbers(
+            "order that depends on kappa alone",
+            put("loop/order", lambda m, part: 0.4),
+            "up",
+            "rises",
+            "down",
+            "both",
+            "falls",
+        ),
+    ],
+}
 
-OPEN = {}
+OPEN = {
+    "sa-transition": [
+        theory(
+            "the bend of USA for that of SA",
+            "softmax_bend",
+            lambda right: lambda beta, d: right(beta, d) + 0.1,
+            "bend-2-1",
+            "bend-2-4",
+            "bend-2-8",
+            "bend-3-2",
+        ),
+        numbers("a branch that bends back", times("branches/lowest", 0.99), "forwards"),
+        numbers("a bend of the wrong sign", times("formula/bend", -1.0), "negative"),
+        numbers("a ratio twice as large", times("formula/ratio", 2.0), "supremum", "attained"),
+    ],
+    "negative-beta": [
+        numbers(
+            "polygons of another kernel",
+            put("polygons/threshold", lambda beta, part: -0.5),
+            "triangle",
+            "others",
+        ),
+        numbers(
+            "starts that are trapped in the open range",
+            times("starts/share", 0.9),
+            "met-3-0.6",
+            "met-3-0.4",
+            "met-5-0.6",
+            "met-5-0.4",
+        ),
+        numbers("a search that sees no trap", put("starts/share", lambda s, part: 1.0), "trapped"),
+    ],
+    "antipodal-many": [
+        numbers(
+            "three tokens as two",
+            put("share", lambda share, part: 0.3),
+            "three",
+            "fewer",
+            "below",
+        ),
+        numbers("tokens that all meet", times("share", 0.0), "pair", "four"),
+    ],
+    "sharpness": [
+        numbers(
+            "fronts of the same width",
+            put("share", lambda share, part: share.isel(d=[0, 0, 0])),
+            "exponent",
+            "narrower",
+        ),
+        theory(
+            "layers for time",
+            "layer_crossing",
+            lambda right: lambda beta, n, delta, h: right(beta, n=n, delta=delta, h=h) / h,
+            "front",
+        ),
+    ],
+}
 
 PERCEPTRONS = {}
