@@ -331,8 +331,12 @@ OPEN = {
             "three tokens as two",
             put("share", lambda share, part: 0.3),
             "three",
-            "fewer",
             "below",
+        ),
+        numbers(
+            "numbers of tokens in the wrong order",
+            put("share", lambda share, part: 2 * share.isel(n=[2, 1, 0])),
+            "not-more",
         ),
         numbers("tokens that all meet", times("share", 0.0), "pair", "four"),
     ],
@@ -352,4 +356,41 @@ OPEN = {
     ],
 }
 
-PERCEPTRONS = {}
+PERCEPTRONS = {
+    "landscape": [
+        numbers(
+            "an energy without its potential",
+            times("flow/energy", 0.9),
+            "dissipation",
+            "reached",
+        ),
+        numbers(
+            "a descent for the ascent",
+            put("flow/energy", lambda energy, part: 3 - energy),
+            "climbs",
+        ),
+        numbers("tokens counted twice", times("flow/energy", 1.2), "most"),
+        theory(
+            "the uniform measure as minimiser",
+            "linear_minimiser",
+            lambda right: lambda theta: 1 + 0 * theta,
+            "density",
+        ),
+        numbers(
+            "a density for atoms",
+            put("relu/rho", lambda rho, part: 1 / 120),
+            "atoms",
+        ),
+        numbers(
+            "two starts, two ends",
+            put("relu/energy", lambda energy, part: [0.5, 0.6]),
+            "unique",
+        ),
+        numbers("mass off the support", put("relu/gap", lambda gap, part: 0.1), "certificate"),
+        numbers(
+            "a start that is not forgotten",
+            put("linear/rho", lambda rho, part: rho * (1 + 0.1 * np.sin(part.theta))),
+            "symmetric",
+        ),
+    ],
+}

@@ -124,9 +124,10 @@ def draw(data: xr.DataTree) -> Figure:
         for colour, m, words in zip(theme.palette, (0.5, 1 / 3, 0.2), ("1:1", "1:2", "1:4")):
             axes[0].plot(R, drift(R, BETAS[0], D, m), color=colour, label=f"masses {words}")
         axes[0].axhline(0, color=theme.faint, linewidth=0.8, zorder=0)
-        axes[0].set(xlabel="cosine $R$", ylabel="drift of $R$", xlim=(-1, -0.8), ylim=(0, None))
+        axes[0].set(xlabel="cosine $R$", ylabel="drift of $R$", xlim=(-1, -0.8), ylim=(0, 0.34))
         axes[0].set_title(rf"At $R=-1$ only 1:1 is at rest ($\beta=1$, $d={D}$)")
-        axes[0].legend(loc="lower right")
+        axes[0].set_xticks([-1, -0.9, -0.8])
+        axes[0].legend(loc="upper left", ncols=3, columnspacing=1, handlelength=1)
         axes[1].semilogy(
             leaving.time,
             leaving.survival.where(leaving.survival > 0),
