@@ -10,6 +10,8 @@ state was found for beta > -2/3, and the triangle is the first polygon to become
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
@@ -76,7 +78,7 @@ def _threshold(n: int) -> float:
         low -= 0.1
         if low < -20:
             return float("nan")
-    return float(brentq(lambda beta: _top(beta, n), low, low + 0.1, xtol=1e-12))
+    return cast(float, brentq(lambda beta: _top(beta, n), low, low + 0.1, xtol=1e-12))
 
 
 def draw(data: xr.DataTree) -> Figure:

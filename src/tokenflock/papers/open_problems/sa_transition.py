@@ -12,6 +12,8 @@ every beta and d that were tried, and the ratio of its two terms stays below ((d
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -21,7 +23,6 @@ from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near_relative
 from tokenflock.reproduction.scale import Scale
-from tokenflock.shapes import Array
 from tokenflock.theory import log_kernel_eigenvalue
 
 SOURCE = "Question 1: the tricritical beta of SA"
@@ -55,20 +56,20 @@ def compute(scale: Scale) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
-def _terms(beta: Array, d: int) -> tuple[Array, Array]:
+def _terms(beta: Any, d: int) -> tuple[Any, Any]:
     """(a, x) = (lambda_0/lambda_1, lambda_2/lambda_1)."""
     first = log_kernel_eigenvalue(1, beta, d)
     a = np.exp(log_kernel_eigenvalue(0, beta, d) - first)
     return a, np.exp(log_kernel_eigenvalue(2, beta, d) - first)
 
 
-def softmax_bend(beta: Array, d: int) -> Array:
+def softmax_bend(beta: Any, d: int) -> Any:
     """(kappa_c/kappa - 1)/m_1^2 as m_1 -> 0 for noisy SA."""
     a, x = _terms(beta, d)
     return d * (a - 1) / ((d + 2) * a**2) * ((d - 1) * (a - 1) * x / (1 - x) - (a + d))
 
 
-def _ratio(beta: Array, d: int) -> Array:
+def _ratio(beta: Any, d: int) -> Any:
     """The first term of the bracket over the second."""
     a, x = _terms(beta, d)
     return (d - 1) * (a - 1) * x / ((1 - x) * (a + d))

@@ -20,6 +20,7 @@ from scipy.special import iv
 
 import tokenflock as flock
 from tokenflock.dynamics import FeedForward, NeuralODE, Unnormalised
+from tokenflock.dynamics.neural_ode import Activation
 from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
@@ -72,7 +73,7 @@ def _flow() -> xr.Dataset:
     """Energies and dissipation of eight tokens, and where they end."""
     a = np.array([[1.0, 0.0]])
     law = FeedForward(
-        NeuralODE(W=WEIGHT * a.T, A=a, activation="relu"), base=Unnormalised(beta=BETA)
+        NeuralODE(W=WEIGHT * a.T, A=a, activation=Activation.RELU), base=Unnormalised(beta=BETA)
     )
     runs = [
         flock.simulate(law, Uniform(n=8, d=2), t=6.0, frames=601, solver=RK4(h=0.01), seed=seed)

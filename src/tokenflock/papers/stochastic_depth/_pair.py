@@ -12,16 +12,16 @@ Derived here. Masses m and 1 - m: a cluster is a heavy token.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.integrate import cumulative_simpson, simpson
 from scipy.linalg import expm
 
-from tokenflock.shapes import Array
-
 _Z = np.linspace(-12.0, 12.0, 12001)  # R = tanh z
 
 
-def heard(R: Array, beta: float, m: float = 0.5) -> tuple[Array, Array, Array]:
+def heard(R: Any, beta: float, m: float = 0.5) -> tuple[Any, Any, Any]:
     """(s_1, s_2, s_12) of softmax attention between masses m and 1 - m."""
     far = np.exp(beta * (R - 1))
     p, q = m / (m + (1 - m) * far), (1 - m) / (1 - m + m * far)
@@ -30,13 +30,13 @@ def heard(R: Array, beta: float, m: float = 0.5) -> tuple[Array, Array, Array]:
     return s1, s2, p * (1 - q) + q * (1 - p) + (p * q + (1 - p) * (1 - q)) * R
 
 
-def drift(R: Array, beta: float, d: int, m: float = 0.5) -> Array:
+def drift(R: Any, beta: float, d: int, m: float = 0.5) -> Any:
     """b(R)."""
     s1, s2, s12 = heard(R, beta, m)
     return (d - 2 + R**2) * s12 / d - (d - 1) * R * (s1 + s2) / (2 * d)
 
 
-def variance(R: Array, beta: float, d: int, m: float = 0.5) -> Array:
+def variance(R: Any, beta: float, d: int, m: float = 0.5) -> Any:
     """a(R)."""
     s1, s2, s12 = heard(R, beta, m)
     return (1 - R**2) * (s1 + s2 - 2 * R * s12) / d
@@ -47,7 +47,7 @@ def consensus_exponent(d: int) -> float:
     return -(d - 1) / d
 
 
-def antipodal_exponent(beta: Array, d: int) -> Array:
+def antipodal_exponent(beta: Any, d: int) -> Any:
     """Rate of log(1 + R) as R -> -1, equal masses: ((d-1) / cosh^2(beta) - 2) / d."""
     return ((d - 1) / np.cosh(beta) ** 2 - 2) / d
 
@@ -57,7 +57,7 @@ def critical_beta(d: int) -> float:
     return float(np.arccosh(np.sqrt(max((d - 1) / 2, 1.0))))
 
 
-def _tables(beta: float, d: int, m: float) -> tuple[Array, Array, Array]:
+def _tables(beta: float, d: int, m: float) -> tuple[Any, Any, Any]:
     """(R, dS/dz, a) on the grid of z, S the scale function."""
     R, inside = np.tanh(_Z), 1 / np.cosh(_Z) ** 2
     a = variance(R, beta, d, m)

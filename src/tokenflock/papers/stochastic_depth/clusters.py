@@ -29,7 +29,6 @@ from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_most, monte_carlo
 from tokenflock.reproduction.scale import Scale
-from tokenflock.shapes import Array
 from tokenflock.solvers import Layer
 from tokenflock.starts import Given
 
@@ -56,7 +55,7 @@ def compute(scale: Scale) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
-def _run(x: Array | Given, repeats: int, t: float, h: float, observe: list) -> xr.Dataset:
+def _run(x: np.ndarray | Given, repeats: int, t: float, h: float, observe: list) -> xr.Dataset:
     return flock.ensemble(
         LAW,
         x,
@@ -92,7 +91,9 @@ def _unbalanced(repeats: int) -> xr.Dataset:
     for name, w in (("unequal", (1, 2)), ("equal", (1, 1))):
         x = np.zeros((2, D))
         x[:, 0] = (1, -1)
-        R = _run(Given(x, w), repeats, ONE, ONE, [MinimumCosine()]).minimum_cosine.values[..., -1]
+        R = _run(Given(x, np.array(w)), repeats, ONE, ONE, [MinimumCosine()]).minimum_cosine.values[
+            ..., -1
+        ]
         variables[name] = ("beta", (1 + R).mean(-1))
         variables[f"{name}_error"] = ("beta", R.std(-1) / np.sqrt(repeats))
     return xr.Dataset(variables, coords={"beta": list(BETAS)})
@@ -104,7 +105,7 @@ def _leaving(repeats: int) -> xr.Dataset:
     x[:, 0] = (1, -1)
     run = flock.ensemble(
         Block(beta=BETAS[0], noise=ValueNoise(alone=True)),
-        Given(x, (1, 2)),
+        Given(x, np.array([1, 2])),
         repeats=repeats,
         t=60.0,
         frames=121,

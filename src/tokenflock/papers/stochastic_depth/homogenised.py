@@ -12,6 +12,8 @@ Model: arXiv 2604.01978 (abstract).
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +29,6 @@ from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, monte_carlo
 from tokenflock.reproduction.scale import Scale
-from tokenflock.shapes import Array
 from tokenflock.solvers import Layer
 from tokenflock.starts import Equiangular, Orthogonal
 
@@ -133,19 +134,19 @@ def _matrices(samples: int) -> xr.Dataset:
     return xr.Dataset({"mean": ("d", list(mean)), "error": ("d", list(error))}, {"d": [4, 16]})
 
 
-def _fresh(d: int, samples: int) -> Array:
+def _fresh(d: int, samples: int) -> Any:
     """The value matrices of so many layers, (samples, d, d)."""
     heads = RandomHeads(1, letters="V", period=1.0)
     V = jax.vmap(lambda t: heads.matrices(t, d).V)(jnp.arange(samples) + 0.5)
     return np.asarray(V, float)[:, 0]
 
 
-def logistic(t: Array, s0: float) -> Array:
+def logistic(t: Any, s0: float) -> Any:
     """s0 / (s0 + (1 - s0) e^-t)."""
     return s0 / (s0 + (1 - s0) * np.exp(-t))
 
 
-def expected_logit(t: Array, d: int, steps: int = 400) -> Array:
+def expected_logit(t: Any, d: int, steps: int = 400) -> Any:
     """Mean of log(s/(1-s)) to order 1/d: along the logistic curve the rate is 1-(4+gamma-4s)/d."""
     fine = np.linspace(0, float(np.max(t)), steps + 1)
     s = logistic(fine, 1 / N)

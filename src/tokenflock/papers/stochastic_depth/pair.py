@@ -29,7 +29,6 @@ from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Axes, Figure, Theme
 from tokenflock.reproduction.claim import Claim, monte_carlo
 from tokenflock.reproduction.scale import Scale
-from tokenflock.shapes import Array
 from tokenflock.solvers import Layer
 
 SOURCE = "arXiv 2601.21942: two tokens"
@@ -59,21 +58,21 @@ def compute(scale: Scale) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
-def _tokens(d: int, R: float) -> Array:
+def _tokens(d: int, R: float) -> np.ndarray:
     """Two tokens at a cosine."""
     x = np.zeros((2, d))
     x[:, 0], x[1, 1] = (1, R), np.sqrt(1 - R**2)
     return x
 
 
-def _close(d: int, side: int) -> Array:
+def _close(d: int, side: int) -> np.ndarray:
     """Two tokens next to each other, or next to opposite places."""
     x = np.zeros((2, d))
     x[:, 0], x[1, 1] = (1, side), NEAR
     return x
 
 
-def _ends(x: Array, repeats: int, t: float, h: float) -> Array:
+def _ends(x: np.ndarray, repeats: int, t: float, h: float) -> np.ndarray:
     """Cosines (beta, repeat, time) at time 0 and t."""
     law = Block(noise=ValueNoise(alone=True))
     run = flock.ensemble(
@@ -91,7 +90,7 @@ def _ends(x: Array, repeats: int, t: float, h: float) -> Array:
     return run.minimum_cosine.values
 
 
-def _exponents(opposite: Array, together: dict[int, Array]) -> xr.Dataset:
+def _exponents(opposite: np.ndarray, together: dict[int, np.ndarray]) -> xr.Dataset:
     """Slopes of log(1 + R) and log(1 - R) between the two frames, means and errors."""
     apart = np.log(opposite[..., 1] / opposite[..., 0]) / T
     close = np.stack([np.log(gap[..., 1] / gap[..., 0]) / T for gap in together.values()])
@@ -107,7 +106,7 @@ def _exponents(opposite: Array, together: dict[int, Array]) -> xr.Dataset:
     )
 
 
-def _step(change: Array) -> xr.Dataset:
+def _step(change: np.ndarray) -> xr.Dataset:
     """Drift and variance from changes (R, beta, repeat) in one layer, with their errors."""
     count = change.shape[-1]
     centred = (change - change.mean(-1, keepdims=True)) ** 2
@@ -148,7 +147,7 @@ def draw(data: xr.DataTree) -> Figure:
     return figure
 
 
-def _draw_exponents(ax: Axes, theme: Theme, beta: Array, rates: xr.Dataset) -> None:
+def _draw_exponents(ax: Axes, theme: Theme, beta: np.ndarray, rates: xr.Dataset) -> None:
     """Curves of both exponents, and what was measured."""
     kinds = (
         ("antipodal", antipodal_exponent(beta, D), "opposite: $\\log(1+R)$"),
@@ -188,7 +187,7 @@ def _moments(step: xr.Dataset, R: float, beta: float) -> list[Claim]:
             DERIVED,
             float(here[name]),
             monte_carlo(
-                float(expected(np.float64(R), beta, D)),
+                float(expected(R, beta, D)),
                 float(here[f"{name}_error"]),
                 slack=ONE,
             ),
