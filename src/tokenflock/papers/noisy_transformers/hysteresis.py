@@ -79,6 +79,16 @@ def _loop(beta: float, ways: Array, fine: int) -> xr.Dataset:
         {
             "order": ("stair", order),
             "density": (("time", "theta"), density),
+            "order_parameter": (
+                "time",
+                np.concatenate([run.order_parameter.values for run in films]),
+                {"long_name": "order parameter"},
+            ),
+            "free_energy": (
+                "time",
+                np.concatenate([run.free_energy.values for run in films]),
+                {"long_name": "free energy"},
+            ),
             "weight": films[0].weight,
         },
         {
@@ -92,7 +102,7 @@ def _loop(beta: float, ways: Array, fine: int) -> xr.Dataset:
 
 def films(data: xr.DataTree) -> dict[str, xr.Dataset]:
     """The run to film."""
-    return {"loop": data["loop"].to_dataset()[["density", "weight"]]}
+    return {"loop": data["loop"].to_dataset().drop_dims("stair")}
 
 
 def draw(data: xr.DataTree) -> Figure:
