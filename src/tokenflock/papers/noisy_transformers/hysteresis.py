@@ -1,0 +1,187 @@
+"""At the same kappa, 0.98 kappa_c, tokens are disordered on the way up and ordered on the way down.
+
+On the circle at beta = 4 the mean-field equation (`evolve`) runs for t = 30 at kappa / kappa_c =
+0.98, 1.15, 0.98 and 0.88 in turn, each run beginning where the last ended, with a ripple of size
+1e-2 added so that instability can be seen. Going up, the uniform state must last at 0.98, since it
+is stable to kappa_c; going down, the ordered one must last there, since it is stable to the fold,
+and be lost at 0.88. The film shows the density along the loop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from tokenflock.dynamics import Noisy, Unnormalised
+from tokenflock.meanfield import branch, evolve
+from tokenflock.meanfield.density import Density
+from tokenflock.meanfield.grids import Grid
+from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
+from tokenflock.reproduction.claim import Claim, at_least, between, near
+from tokenflock.reproduction.scale import Scale
+from tokenflock.shapes import Array
+from tokenflock.theory import critical_noise
+
+SOURCE = "Film of hysteresis"
+DERIVED = "abstract of arXiv 2606.05140 (discontinuous transition); loop derived here"
+POINTS, WAIT = 60, 30.0
+SHARES = (0.98, 1.15, 0.98, 0.88)
+
+
+class Again(Density):
+    """A density that was reached, with a small ripple."""
+
+    f: Array
+    "the density at the nodes"
+    ripple: float = 1e-2
+    "size of the ripple of degree 1"
+
+    def relative(self, grid: Grid) -> Array:
+        return np.maximum(np.asarray(self.f), 1e-12) + self.ripple * np.cos(grid.coordinate)
+
+
+def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
+    parts = {"loop": _loop(4.0, np.array(SHARES), scale.pick(quick=1, paper=4))}
+    unit = float(critical_noise(4.0, 2))
+    states = branch(Noisy(Unnormalised(4.0)), within=(0.9 * unit, 1.2 * unit), points=96)
+    parts["branch"] = xr.Dataset(
+        {
+            "kappa": ("point", states.kappa.values / unit),
+            "order": ("point", states.order_parameter.values),
+            "fold": float(states.fold[0]) / unit,
+        }
+    )
+    setting = f"circle, beta = 4; t = {WAIT:g} at each kappa, {POINTS} points"
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
+
+
+def _loop(beta: float, ways: Array, fine: int) -> xr.Dataset:
+    """Order parameters at the end of each stair, and the density on the way (time)."""
+    unit, f = float(critical_noise(beta, 2)), np.ones(POINTS)
+    order, films = [], []
+    for share in ways:
+        run = evolve(
+            Noisy(Unnormalised(beta), kappa=float(share) * unit),
+            Again(f),
+            t=WAIT * fine,
+            frames=11,
+            points=POINTS,
+            rtol=1e-6,
+            atol=1e-9,
+        )
+        f = run.density.values[-1]
+        order.append(float(run.order_parameter[-1]))
+        films.append(run.isel(time=slice(1, None)))
+    density = np.concatenate([run.density.values for run in films])
+    return xr.Dataset(
+        {
+            "order": ("stair", order),
+            "density": (("time", "theta"), density),
+            "order_parameter": (
+                "time",
+                np.concatenate([run.order_parameter.values for run in films]),
+                {"long_name": "order parameter"},
+            ),
+            "free_energy": (
+                "time",
+                np.concatenate([run.free_energy.values for run in films]),
+                {"long_name": "free energy"},
+            ),
+            "weight": films[0].weight,
+        },
+        {
+            "kappa": ("stair", ways),
+            "time": WAIT * fine / 10 * np.arange(1, len(density) + 1),
+            "theta": films[0].theta,
+        },
+        {"title": f"USA with noise, beta = {beta:g}, kappa up and down", "beta": beta},
+    )
+
+
+def films(data: xr.DataTree) -> dict[str, xr.Dataset]:
+    """The run to film."""
+    return {"loop": data["loop"].to_dataset().drop_dims("stair")}
+
+
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
+    figure, axes = panels(1, 2, size=(3.4, 2.8))
+    states, part = data["branch"].to_dataset(), data["loop"].to_dataset()
+    for ax in axes[:1]:
+        with look(ax) as theme:
+            ax.plot(states.kappa, states.order, color=theme.faint, lw=3, label="all states")
+            ax.plot(
+                part.kappa, part.order, "o-", color=theme.palette[0], markersize=5, label="loop"
+            )
+            for k, place in enumerate(((4, 8), (4, -12), (4, -12), (4, 8))):
+                ax.annotate(
+                    str(k + 1), (part.kappa[k], part.order[k]), place, textcoords="offset points"
+                )
+            ax.set(xlabel=r"$\kappa/\kappa_c$", ylabel="order parameter", ylim=(-0.03, 0.95))
+            ax.set_title(r"$\beta=4$: a loop between fold and $\kappa_c$")
+            ax.legend(loc="center right")
+    with look(axes[1]) as theme:
+        shown = axes[1].pcolormesh(
+            part.time,
+            np.degrees(part.theta),
+            part.density.T,
+            cmap=theme.sequential,
+            rasterized=True,
+        )
+        figure.colorbar(shown, ax=axes[1], label="density")
+        axes[1].set(xlabel="time, four stairs", ylabel="angle (degrees)")
+        axes[1].set_title("The density along the loop")
+    return figure
+
+
+def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
+    up, top, down, lost = data["loop"].to_dataset().order.values
+    states = data["branch"].to_dataset()
+    fold = float(states.fold)
+    return [
+        Claim(
+            "up",
+            "circle, β = 4, a ripple at 0.98 κ_c: the uniform state lasts (order after t = 30)",
+            DERIVED,
+            float(up),
+            between(0, 0.01),
+            note="the ripple begins with order 0.005",
+        ),
+        Claim(
+            "rises",
+            "then at 1.15 κ_c order appears, that of the branch",
+            DERIVED,
+            float(top),
+            near(_branch_at(states, 1.15), 2e-3),
+        ),
+        Claim(
+            "down",
+            "back at 0.98 κ_c it stays: the order of the upper branch",
+            DERIVED,
+            float(down),
+            near(_branch_at(states, 0.98), 5e-3),
+        ),
+        Claim(
+            "both",
+            "so two states are seen at 0.98 κ_c: difference of their orders",
+            DERIVED,
+            float(down - up),
+            at_least(0.5),
+        ),
+        Claim(
+            "falls",
+            f"below the fold at {fold:.4f} κ_c order is lost (at 0.88 κ_c after t = 30)",
+            DERIVED,
+            float(lost),
+            between(0, 0.05),
+        ),
+    ]
+
+
+def _branch_at(part: xr.Dataset, kappa: float) -> float:
+    """The upper order parameter of the branch at a kappa."""
+    turn = int(np.argmin(part.kappa.values))
+    return float(np.interp(kappa, part.kappa[turn:], part.order[turn:]))

@@ -1,0 +1,139 @@
+"""Next to beta_* the jump is Landau's: the first-order point lies at 3/4 of the way to the fold.
+
+On the circle, for beta slightly above beta_*, kappa_c/kappa - 1 = c_1 m^2 + c_2 m^4 + ... along the
+branch with c_1 > 0 > c_2. The fold is then at m^2 = -c_1/(2 c_2) and the first-order point, where
+the area under the curve vanishes, at m^2 = -3 c_1/(4 c_2): squares of the order parameters have the
+ratio 3/2, distances kappa_c/kappa - 1 the ratio 3/4, whatever the interaction (derived here).
+Branches are followed at four beta, and the ratios extrapolated to beta_* by a parabola; the squares
+of the jump, a line in beta - beta_*, vanish at beta_*.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from tokenflock.dynamics import Noisy, Unnormalised
+from tokenflock.meanfield import branch
+from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
+from tokenflock.reproduction.claim import Claim, at_most, near
+from tokenflock.reproduction.scale import Scale
+from tokenflock.theory import critical_noise, tricritical_beta
+
+SOURCE = "arXiv 2604.16288: next to the tricritical beta"
+DERIVED = "derived here; cf. abstract of arXiv 2606.05140"
+BETAS = (2.6, 2.8, 3.0, 3.2)
+
+
+def compute(scale: Scale) -> xr.Dataset:
+    """The numbers."""
+    rows = []
+    for beta in BETAS:
+        unit = float(critical_noise(beta, 2))
+        states = branch(
+            Noisy(Unnormalised(beta)),
+            within=(0.94 * unit, 1.02 * unit),
+            points=scale.pick(quick=64, paper=128),
+            step=scale.pick(quick=0.1, paper=0.02),
+        )
+        rows.append(
+            (
+                float(states.fold[0]) / unit,
+                float(states.fold_order_parameter[0]),
+                float(states.transition[0]) / unit,
+                float(states.transition_order_parameter[0]),
+            )
+        )
+    names = ("fold", "fold_order", "first", "first_order")
+    return xr.Dataset(
+        {name: ("beta", list(column)) for name, column in zip(names, zip(*rows))},
+        {"beta": list(BETAS)},
+        {"setting": "USA with noise on the circle, beta = 2.6, 2.8, 3, 3.2"},
+    )
+
+
+def _ratios(data: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """(distances from kappa_c, squares of order parameters): first-order point over fold."""
+    depth = (1 / data["first"] - 1) / (1 / data.fold - 1)
+    return depth, (data.first_order / data.fold_order) ** 2
+
+
+def _at_star(values: xr.DataArray) -> tuple[float, float]:
+    """A parabola through the values, at beta_*; and how far the line through the first two is."""
+    x = values.beta.values - float(tricritical_beta(2))
+    parabola = float(np.polyval(np.polyfit(x, values.values, 2), 0))
+    line = float(np.polyval(np.polyfit(x[:2], values.values[:2], 1), 0))
+    return parabola, abs(parabola - line)
+
+
+def draw(data: xr.Dataset) -> Figure:
+    """The picture."""
+    figure, axes = panels(1, 2, size=(3.4, 2.7))
+    star = float(tricritical_beta(2))
+    with look(figure) as theme:
+        for colour, values, limit, words in zip(
+            (theme.palette[0], theme.palette[2]),
+            _ratios(data),
+            (0.75, 1.5),
+            (r"$\kappa_c/\kappa-1$", "$m_1^2$"),
+        ):
+            axes[0].plot(data.beta, values, "o-", color=colour, markersize=4, label=words)
+            axes[0].plot(star, limit, "*", color=colour, markersize=10, clip_on=False)
+        axes[0].set(xlabel=r"$\beta$", xlim=(star, 3.3), ylabel="first-order point over fold")
+        axes[0].set_title(r"Stars at $\beta_*$: $3/4$ and $3/2$")
+        axes[0].legend(loc="center right")
+        for colour, name, words in zip(
+            theme.palette, ("fold_order", "first_order"), ("fold", "first-order point")
+        ):
+            axes[1].plot(data.beta, data[name] ** 2, "o-", color=colour, markersize=4, label=words)
+        axes[1].axvline(star, color=theme.soft, linestyle=":", linewidth=1)
+        axes[1].set(xlabel=r"$\beta$", ylabel="$m_1^2$", ylim=(0, None), xlim=(2.4, 3.3))
+        axes[1].set_title(rf"The jump begins at $\beta_*={star:.3f}$")
+        axes[1].legend(loc="upper left")
+    return figure
+
+
+def claims(data: xr.Dataset) -> list[Claim]:
+    """What the numbers say."""
+    (depth, depth_off), (square, square_off) = map(_at_star, _ratios(data))
+    start, slope = (
+        np.polynomial.Polynomial.fit(data.first_order.values**2, data.beta.values, 3)
+        .convert()
+        .coef[:2]
+    )
+    return [
+        Claim(
+            "depth",
+            "circle: as β → β_* the first-order point lies at 3/4 of the fold's distance from κ_c"
+            " (in κ_c/κ − 1; parabola through four β)",
+            DERIVED,
+            depth,
+            near(0.75, 0.004),
+            note=f"line through the two nearest β: {depth_off:.4f} off",
+        ),
+        Claim(
+            "square",
+            "circle: as β → β_* the squares of the order parameters there have the ratio 3/2",
+            DERIVED,
+            square,
+            near(1.5, 0.02),
+            note=f"line through the two nearest β: {square_off:.4f} off",
+        ),
+        Claim(
+            "begins",
+            f"circle: the jump vanishes at β_* = {float(tricritical_beta(2)):.4f} (β as a cubic"
+            " in the square of the jump, at 0)",
+            "abstract of arXiv 2606.05140 (β_*); jump derived here",
+            float(start),
+            near(tricritical_beta(2), 0.02),
+            note=f"dβ/d(m₁²) = {slope:.3f} there",
+        ),
+        Claim(
+            "earlier",
+            "the first-order point moves away from κ_c as β grows (greatest step of κ/κ_c along β)",
+            DERIVED,
+            float(data["first"].diff("beta").max()),
+            at_most(-1e-5),
+        ),
+    ]

@@ -1,0 +1,279 @@
+"""With a relu perceptron the minimiser is a few atoms, with a linear one it is a density.
+
+USA with a gradient perceptron, dx_i/dt = P(n^-1 sum_j e^(beta <x_i,x_j>) x_j + sum_j w_j
+sigma(<a_j, x_i>) a_j), ascends E = (1/2 beta) int int e^(beta <x,y>) + (1/2) int v with v = 2 sum_j
+w_j S(<a_j, x>), S' = sigma (derived here). (1) Eight tokens on the circle, beta = 2, relu: the
+energy's slope against the mean square speed, and where runs end. (2) The minimiser on a grid of the
+circle: E is convex, so any start must find the same (exponentiated gradient, or an active set of
+atoms), and the gap of the potential e^(beta cos) * rho / beta + v/2 certifies it. For sigma(z) = z
+and one neuron e_1 of weight w the minimiser is (1 + c cos 2 theta)/(2 pi) with c = -beta w/(4
+I_2(beta)) (derived here). For relu, v has Fourier coefficients that fall more slowly than
+I_k(beta), so no density can balance it, and the support must be small: the atomic critical points
+of arXiv 2601.21366 (abstract).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy.special import iv
+
+import tokenflock as flock
+from tokenflock.dynamics import FeedForward, NeuralODE, Unnormalised
+from tokenflock.dynamics.neural_ode import Activation
+from tokenflock.plots import look, panels
+from tokenflock.plots.styles import Figure
+from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near
+from tokenflock.reproduction.scale import Scale
+from tokenflock.shapes import Array
+from tokenflock.solvers import RK4
+from tokenflock.starts import Uniform
+
+SOURCE = "arXiv 2601.21366: the landscape"
+DERIVED = "derived here; cf. abstract of arXiv 2601.21366"
+BETA, WEIGHT, LINEAR = 2.0, 0.6, 0.5  # weights of the relu and of the linear neuron
+NODES = 120
+THETA = 2 * np.pi * np.arange(NODES) / NODES
+
+
+def compute(scale: Scale) -> xr.DataTree:
+    """The numbers."""
+    steps = scale.pick(quick=40_000, paper=400_000)
+    parts = {"flow": _flow()}
+    starts = np.ones(NODES), np.exp(np.cos(THETA - 1))
+    linear = [_minimise(linear_potential(THETA), start, steps) for start in starts]
+    relu = [_atoms(relu_potential(THETA), first) for first in (0, NODES // 3)]
+    for name, runs in (("linear", linear), ("relu", relu)):
+        parts[name] = xr.Dataset(
+            {
+                "rho": (("start", "theta"), [run[0] for run in runs]),
+                "energy": ("start", [run[1] for run in runs]),
+                "gap": ("start", [run[2] for run in runs]),
+            },
+            {"theta": THETA},
+        )
+    setting = (
+        f"circle, beta = {BETA:g}; relu neuron of weight {WEIGHT:g} and linear one of {LINEAR:g};"
+        f" 8 tokens to t = 6; {NODES} nodes, {steps} steps"
+    )
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
+
+
+def relu_potential(theta: Array) -> Array:
+    """v = 2 w S(cos theta), S(z) = max(z, 0)^2 / 2."""
+    return WEIGHT * np.maximum(np.cos(theta), 0) ** 2
+
+
+def linear_potential(theta: Array) -> Array:
+    """v = 2 w S(cos theta), S(z) = z^2 / 2."""
+    return LINEAR * np.cos(theta) ** 2
+
+
+def _flow() -> xr.Dataset:
+    """Energies and dissipation of eight tokens, and where they end."""
+    a = np.array([[1.0, 0.0]])
+    law = FeedForward(
+        NeuralODE(W=WEIGHT * a.T, A=a, activation=Activation.RELU), base=Unnormalised(beta=BETA)
+    )
+    runs = [
+        flock.simulate(law, Uniform(n=8, d=2), t=6.0, frames=601, solver=RK4(h=0.01), seed=seed)
+        for seed in range(4)
+    ]
+    x = np.stack([run.x.values for run in runs])
+    theta = np.arctan2(x[..., 1], x[..., 0])
+    E = np.array([[_energy(at) for at in path] for path in theta])
+    speed = np.gradient(np.unwrap(theta, axis=1), 0.01, axis=1, edge_order=2)
+    told = (speed**2).mean(-1)
+    return xr.Dataset(
+        {
+            "energy": (("seed", "time"), E),
+            "dissipation": (("seed", "time"), told),
+            "end": (("seed", "particle"), theta[:, -1]),
+        },
+        {"time": runs[0].time.values},
+    )
+
+
+def _energy(theta: Array) -> float:
+    pairs = np.exp(BETA * np.cos(theta[:, None] - theta)).mean() / (2 * BETA)
+    return float(pairs + relu_potential(theta).mean() / 2)
+
+
+def _minimise(v: Array, start: Array, steps: int) -> tuple[Array, float, float]:
+    """(masses, energy, gap of the potential) by exponentiated gradient with momentum."""
+    K = np.exp(BETA * np.cos(THETA[:, None] - THETA)) / BETA
+    rho = start / start.sum()
+    for _ in range(steps):
+        V = K @ rho + v / 2
+        rho = rho * np.exp(-0.5 * (V - rho @ V))
+        rho /= rho.sum()
+    V = K @ rho + v / 2
+    return rho, float(rho @ (K @ rho) / 2 + rho @ v / 2), float(rho @ V - V.min())
+
+
+def _atoms(v: Array, first: int, most: int = 200) -> tuple[Array, float, float]:
+    """(masses, energy, gap) by an active set: add the node of least potential, solve, drop."""
+    K = np.exp(BETA * np.cos(THETA[:, None] - THETA)) / BETA
+    support, rho = [first], np.eye(NODES)[first]
+    for _ in range(most):
+        V = K @ rho + v / 2
+        lowest = int(V.argmin())
+        if rho @ V - V[lowest] < 1e-12 or lowest in support:
+            break
+        support.append(lowest)
+        rho = _on(K, v, support, rho)
+        support = [k for k in support if rho[k] > 0]
+    V = K @ rho + v / 2
+    return rho, float(rho @ (K @ rho) / 2 + rho @ v / 2), float(rho @ V - V.min())
+
+
+def _on(K: Array, v: Array, support: list[int], rho: Array) -> Array:
+    """The best masses on a support: steps towards the solution without bounds, cut at zero."""
+    active = list(support)
+    while True:
+        size = len(active)
+        border = np.zeros((size + 1, size + 1))
+        border[:size, :size], border[size, :size], border[:size, size] = (
+            K[np.ix_(active, active)],
+            1,
+            1,
+        )
+        goal = np.linalg.lstsq(border, np.append(-v[active] / 2, 1.0), rcond=1e-15)[0][:size]
+        here = rho[active]
+        if (goal > 0).all():
+            new = np.zeros(NODES)
+            new[active] = goal
+            return new
+        share = min(h / (h - g) for h, g in zip(here, goal) if g <= 0)
+        here = here + share * (goal - here)
+        rho = np.zeros(NODES)
+        rho[active] = np.maximum(here, 0)
+        active = [k for k, mass, g in zip(active, here, goal) if mass > 1e-14 or g > 0]
+
+
+def linear_minimiser(theta: Array) -> Array:
+    """The density of the minimiser for the linear neuron, relative to the uniform one."""
+    return 1 - BETA * LINEAR / (4 * iv(2, BETA)) * np.cos(2 * theta)
+
+
+def draw(data: xr.DataTree) -> Figure:
+    """The picture."""
+    flow = data["flow"].to_dataset()
+    figure, axes = panels(1, 2, size=(3.5, 2.8))
+    with look(figure) as theme:
+        for k in range(flow.sizes["seed"]):
+            axes[0].plot(flow.time, flow.energy[k], color=theme.palette[k])
+        axes[0].axhline(_most(), color=theme.ink, linestyle=":", linewidth=1)
+        axes[0].text(0.1, _most() - 0.02, "maximum", va="top", color=theme.soft)
+        axes[0].set(xlabel="$t$", ylabel="energy")
+        axes[0].set_title(r"Four runs climb ($n=8$, $\beta=2$, relu)")
+        for colour, name in zip((theme.palette[2], theme.palette[0]), ("relu", "linear")):
+            rho = data[name].to_dataset().rho.isel(start=0)
+            angle = np.degrees((rho.theta.values + np.pi) % (2 * np.pi) - np.pi)
+            order = np.argsort(angle)
+            axes[1].semilogy(
+                angle[order], np.maximum(NODES * rho.values[order], 1e-9), color=colour, label=name
+            )
+        axes[1].set(xlabel=r"$\theta$ (degrees)", ylabel="minimiser, relative to uniform")
+        axes[1].set_title("Atoms for relu, a density for linear")
+        axes[1].legend(loc="lower right")
+    return figure
+
+
+def _most() -> float:
+    """e^beta/(2 beta) + max v / 2."""
+    return float(np.exp(BETA) / (2 * BETA) + WEIGHT / 2)
+
+
+def claims(data: xr.DataTree) -> list[Claim]:
+    """What the numbers say."""
+    return [*_flow_claims(data["flow"].to_dataset()), *_least_claims(data)]
+
+
+def _flow_claims(flow: xr.Dataset) -> list[Claim]:
+    slope = np.gradient(flow.energy.values, 0.01, axis=1, edge_order=2)
+    off = abs(slope - flow.dissipation.values)[:, 1:-1].max() / max(slope.max(), 1e-12)
+    return [
+        Claim(
+            "dissipation",
+            "USA with a gradient relu perceptron, circle, β = 2: dE/dt is the mean square speed for"
+            " E = E_β + ½ ∫v dμ (greatest difference over the greatest slope)",
+            DERIVED,
+            float(off),
+            at_most(2e-2),
+            note="differences in time of step 0.01 at the kinks of relu",
+        ),
+        Claim(
+            "climbs",
+            "and E never falls (least step of four runs)",
+            DERIVED,
+            float(flow.energy.diff("time").min()),
+            at_least(-1e-9),
+        ),
+        Claim(
+            "most",
+            "no run exceeds the maximum e^β/(2β) + ½ max v (greatest energy minus it)",
+            "arXiv 2601.21366 in the form of a secondary source",
+            float(flow.energy.max()) - _most(),
+            at_most(1e-9),
+            note=f"the maximum is {_most():.6f}, all tokens at the maximum of v",
+        ),
+        Claim(
+            "reached",
+            "and a run reaches it, all tokens at argmax v (largest energy over the maximum)",
+            DERIVED,
+            float(flow.energy.isel(time=-1).max()) / _most(),
+            near(1, 1e-3),
+        ),
+    ]
+
+
+def _least_claims(data: xr.DataTree) -> list[Claim]:
+    relu, linear = data["relu"].to_dataset(), data["linear"].to_dataset()
+    rho = NODES * linear.rho.isel(start=0).values
+    first = relu.rho.isel(start=0).values
+    return [
+        Claim(
+            "density",
+            "linear perceptron: the minimiser is (1 + c cos 2θ)/2π, c = −βw/(4 I₂(β)) (greatest"
+            " difference of relative densities)",
+            DERIVED,
+            float(abs(rho - linear_minimiser(THETA)).max()),
+            at_most(1e-3),
+        ),
+        Claim(
+            "atoms",
+            "relu perceptron: a measure on few nodes is the minimiser on the grid (number of nodes"
+            f" that carry mass, of {NODES})",
+            "abstract of arXiv 2601.21366 (atomic critical points)",
+            float((first > 0).sum()) if np.isfinite(first).all() else np.nan,
+            between(1, NODES // 10),
+            note="an atom between two nodes shows as two",
+        ),
+        Claim(
+            "unique",
+            "two starts end in the same energy, relu and linear (greatest difference)",
+            DERIVED + " (E is convex)",
+            float(max(abs(part.energy.diff("start").item()) for part in (relu, linear))),
+            at_most(1e-5),
+        ),
+        Claim(
+            "certificate",
+            "the potential is least on the support: gap, which bounds what is missing in energy",
+            DERIVED,
+            float(max(relu.gap.max(), linear.gap.max())),
+            at_most(1e-4),
+        ),
+        Claim(
+            "symmetric",
+            "the minimiser has the symmetry θ → −θ of v (greatest difference in masses times"
+            " nodes, from a start without it)",
+            DERIVED + " (uniqueness)",
+            float(NODES * abs(_odd(linear.rho.isel(start=1).values)).max()),
+            at_most(1e-3),
+        ),
+    ]
+
+
+def _odd(rho: Array) -> Array:
+    return rho - np.roll(rho[::-1], 1)
