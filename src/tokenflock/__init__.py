@@ -45,6 +45,7 @@ _FOLDERS = (
     "matrices",
     "theory",
     "meanfield",
+    "sweeps",
     "steering",
     "probing",
     "gpt",

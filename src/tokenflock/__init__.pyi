@@ -33,6 +33,7 @@ from tokenflock.verbs.jacobian import spectrum as spectrum
 from tokenflock import starts as starts
 from tokenflock.steering.search import steer as steer
 from tokenflock import steering as steering
+from tokenflock import sweeps as sweeps
 from tokenflock import theory as theory
 
 __version__: str
@@ -73,5 +74,6 @@ __all__ = [
     "starts",
     "steer",
     "steering",
+    "sweeps",
     "theory",
 ]

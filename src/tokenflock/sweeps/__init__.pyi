@@ -1,0 +1,5 @@
+from tokenflock.sweeps.store import Store as Store
+
+__all__ = [
+    "Store",
+]
