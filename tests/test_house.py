@@ -25,7 +25,8 @@ ORDER = [
     {"recipe"},
     {"engines"},
     {"meanfield"},
-    {f"sweeps/{name}" for name in ("cut", "arrays", "log", "unfinished", "store", "reading")},
+    {f"sweeps/{name}" for name in ("cut", "arrays", "log", "unfinished", "store", "pooling")}
+    | {"sweeps/reading"},
     {"verbs"},
     {"sweeps"},
     {"steering"},
@@ -51,6 +52,8 @@ ONLY_IN = {  # heavy libraries, and the rooms that may import them
     "numba": {"engines"},
     "optax": {"gpt", "steering"},
     "safetensors": {"gpt"},
+    "distributed": {"sweeps", "reproduction/reproduce"},
+    "zarr": {"sweeps/reading"},
     "torch": {"probing"},
     "transformers": {"probing"},
 }

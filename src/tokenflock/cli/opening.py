@@ -11,6 +11,8 @@ from pathlib import Path
 import xarray as xr
 
 from tokenflock.errors import UserError
+from tokenflock.sweeps.reading import drawable
+from tokenflock.sweeps.store import Store
 from tokenflock.verbs.save_load import load
 
 SECONDS = 20.0  # to open a file, which takes one
@@ -19,7 +21,9 @@ _OPEN = "import sys, xarray; xarray.open_dataset(sys.argv[1], engine='h5netcdf')
 
 
 def opened(path: Path) -> xr.Dataset:
-    """The result in a file, or an error that says what is wrong with it."""
+    """The result in a file or a store, or an error that says what is wrong with it."""
+    if path.is_dir():
+        return drawable(Store(path).look())
     if path.is_file():
         _try(path)
     return load(path)

@@ -77,7 +77,7 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
 
 
 def plot(
-    run: Annotated[Path, Parameter(help="a saved run")],
+    run: Annotated[Path, Parameter(help="a saved run, or the store of a sweep")],
     /,
     *,
     kind: Annotated[
@@ -106,6 +106,8 @@ def plot(
     Example: `tokenflock plot run.nc --kind circle --at 5 --tail 20 --theme dark --out circle.pdf`
 
     Example: `tokenflock plot d2.nc --kind curves --out d2.pdf`
+
+    Example: `tokenflock plot big.zarr --out so-far.png` (a sweep, which may still be running)
 
     Example: `tokenflock plot gpt/watch.nc --out training.png`
     """

@@ -11,6 +11,7 @@ import xarray as xr
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
 from tokenflock.sweeps.arrays import ZarrArray
+from tokenflock.sweeps.pooling import between, pooled
 from tokenflock.sweeps.store import DONE, Store
 
 
@@ -48,7 +49,7 @@ def _told(store: Store) -> list[tuple[str, ZarrArray]]:
 def _dataset(store: Store, arrays: dict[str, Any]) -> xr.Dataset:
     coords = {name: array for name, array in arrays.items() if array[0] == (name,)}
     variables = {name: array for name, array in arrays.items() if name not in coords}
-    return _finished(xr.Dataset(variables, coords, store.attrs), store)
+    return pooled(_finished(xr.Dataset(variables, coords, store.attrs), store), store.repeats)
 
 
 def _finished(result: xr.Dataset, store: Store) -> xr.Dataset:
@@ -79,3 +80,43 @@ def _whole(store: Store, array: ZarrArray) -> np.ndarray:
         inside = tuple(slice(each.stop - each.start) for each in here)
         values[here] = chunk[inside]
     return values
+
+
+def drawable(store: Store) -> xr.Dataset:
+    """The result as it is drawn: means over kept repeats, taken block by block, and straight lines
+    across grid points that a refined sweep has left out.
+    """
+    kept = [name for name, array in store.arrays.items() if "repeat" in array.dims[1:]]
+    kept = [name for name in kept if "time" in store.arrays[name].dims]
+    if kept:
+        return _summed(store, kept)
+    result = read(store)
+    refined = isinstance(store.attrs.get("tokenflock", {}).get("refined"), bool)
+    return between(result, store.cut.dims) if refined else result
+
+
+def _summed(store: Store, kept: list[str]) -> xr.Dataset:
+    """Means and standard errors of kept repeats: one block in memory at a time."""
+    arrays: dict[str, Any] = {}
+    for name, array in store.arrays.items():
+        if name not in kept:
+            if "repeat" not in array.dims and name != DONE:
+                arrays[name] = array.dims, _whole(store, array), array.attrs
+            continue
+        axis = array.dims.index("repeat")
+        dims = (*array.dims[:axis], *array.dims[axis + 1 :])
+        shape = tuple(size for k, size in enumerate(array.shape) if k != axis)
+        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
+        for block in np.flatnonzero(store.progress.done).tolist():
+            ranges = store.cut.ranges(block)
+            chunk = array.read(store.path / array.file(store.cut.place(block))).astype(float)
+            chunk = chunk[tuple(slice(len(each)) for each in ranges)]
+            here = tuple(slice(each.start, each.stop) for each in ranges)
+            count = chunk.shape[axis]
+            mean[here] = chunk.mean(axis=axis)
+            if count > 1:
+                error[here] = chunk.std(axis=axis, ddof=1) / count**0.5
+        arrays[name] = dims, mean, array.attrs
+        label = f"{array.attrs.get('long_name', name)}, standard error"
+        arrays[f"{name}_error"] = dims, error, {"long_name": label}
+    return _dataset(store, arrays)

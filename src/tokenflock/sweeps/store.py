@@ -79,12 +79,20 @@ class Store:
         """Whether there is a store here."""
         return (self.path / "zarr.json").exists()
 
-    def begin(self, mark: str, cut: Cut, attrs: Mapping[str, Any]) -> None:
+    @property
+    def repeats(self) -> int:
+        """How many repeats a batch of a cell has."""
+        count = self.attrs.get("tokenflock", {}).get("repeats", 1)
+        return count if type(count) is int and count > 0 else 1
+
+    def begin(
+        self, mark: str, cut: Cut, attrs: Mapping[str, Any], notes: Mapping[str, Any] | None = None
+    ) -> None:
         """Go on with the sweep of this mark, or begin it, cut into these blocks."""
         home = made_folder(self.path / HOME)
         if not self.exists:
             head = {"format": FORMAT, "mark": mark, "dims": list(cut.dims)}
-            head |= {"shape": list(cut.shape), "chunk": list(cut.chunk)}
+            head |= {"shape": list(cut.shape), "chunk": list(cut.chunk), **(notes or {})}
             self.attrs, self.cut, self.arrays = dict(attrs) | {"tokenflock": head}, cut, {}
             self.log.path.unlink(missing_ok=True)
             self._describe()
@@ -223,10 +231,13 @@ class Store:
         return [int(block) for block in done if self._sum(int(block)) != self.progress.sums[block]]
 
     def mend(self, damaged: Sequence[int]) -> None:
-        """Forget blocks, which are then computed again; a damaged log is written anew."""
+        """Forget blocks, which are then computed again; a damaged log and lost descriptions of
+        arrays are written anew.
+        """
         for block in damaged:
             self.progress.done[block] = False
         self.log.rewrite(self.progress)
+        self._describe()
 
     def _sum(self, block: int) -> int | None:
         place, digest = self.cut.place(block), hashlib.blake2b(digest_size=8)

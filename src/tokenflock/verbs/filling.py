@@ -129,6 +129,22 @@ def cut(asked: Asked, cells: int | None = None) -> Cut:
     return Cut(names, plan.shape, rectangle(plan.shape, single, cells))
 
 
+def costs(asked: Asked, cut: Cut) -> np.ndarray:
+    """About what each block costs, (blocks,): the work of a cell is a product over the axes."""
+    plan, first = asked.plan, cost(asked)
+    whole = cut.sizes() * first
+    factors = np.ones(1)
+    for k, (count, step) in enumerate(zip(cut.counts, cut.chunk)):
+        along = np.ones(count)
+        if k < len(plan.axes) and plan.axes[k].outer:
+            corner = [0] * len(plan.axes)
+            for at in range(count):
+                corner[k] = at * step
+                along[at] = cost(asked, tuple(corner)) / first
+        factors = np.multiply.outer(factors, along).ravel()
+    return whole * factors
+
+
 def cost(asked: Asked, cell: tuple[int, ...] | None = None) -> float:
     """About how many multiplications one cell takes: steps x repeats x n (n + 8) d."""
     plan = asked.plan
