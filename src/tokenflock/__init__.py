@@ -21,6 +21,7 @@ _HOMES = {
     "rerun": "verbs.rerun",
     "ensemble": "verbs.ensemble",
     "phase_diagram": "verbs.phase_diagram",
+    "sweep": "sweeps.run",
     "member": "verbs.member",
     "measure": "verbs.measure",
     "merges": "verbs.merges",

@@ -13,7 +13,7 @@ _HOMES = {
     "Refine": "refine",
     "Store": "store",
     "sweep": "run",
-    "View": "run",
+    "SweepView": "run",
     "status": "inspecting",
     "Status": "inspecting",
     "check": "inspecting",

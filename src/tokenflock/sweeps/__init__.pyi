@@ -4,7 +4,7 @@ from tokenflock.sweeps.spec import Spec as Spec
 from tokenflock.sweeps.spec import SpecError as SpecError
 from tokenflock.sweeps.inspecting import Status as Status
 from tokenflock.sweeps.store import Store as Store
-from tokenflock.sweeps.run import View as View
+from tokenflock.sweeps.run import SweepView as SweepView
 from tokenflock.sweeps.pooling import between as between
 from tokenflock.sweeps.inspecting import check as check
 from tokenflock.sweeps.planning import forecast as forecast
@@ -20,7 +20,7 @@ __all__ = [
     "SpecError",
     "Status",
     "Store",
-    "View",
+    "SweepView",
     "between",
     "check",
     "forecast",

@@ -67,20 +67,24 @@ def _built(cls: type[Frozen], given: dict[str, Any], path: Path, mistakes: Mista
             values[name] = value if kind is None or value is None else settle(key, kind, value)
         except UserError as error:
             mistakes.add(here, error)
-    given_names = {key if key in fields else _ALIASES.get(key, key) for key in given}
-    for name, field in fields.items():
-        empty = field.default is dataclasses.MISSING
-        empty = empty and field.default_factory is dataclasses.MISSING
-        if empty and name not in given_names:
-            mistakes.add(path, f"{catalogue.slug(cls.__name__)} needs {name}")
-    if len(mistakes.told) > before:
+    names = {key if key in fields else _ALIASES.get(key, key) for key in given}
+    needed = [
+        name
+        for name, field in fields.items()
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    for name in set(needed) - names:
+        mistakes.add(path, f"{catalogue.slug(cls.__name__)} needs {name}")
+    lacking = set(needed) - set(values)
+    built = None
+    if lacking or any(value is None for value in values.values()):
         return None
     try:
-        return cls(**values)
+        built = cls(**values)  # tells what is out of range, whatever else is wrong
     except UserError as error:
         told = next((key for key in given if key in str(error).split(" must", 1)[0]), None)
         mistakes.add(path if told is None else (*path, told), error)
-        return None
+    return built if len(mistakes.told) == before else None
 
 
 def _value(kinds: Any, plain: Any, path: Path, mistakes: Mistakes) -> Any:

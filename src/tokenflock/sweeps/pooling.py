@@ -52,12 +52,11 @@ def pooled(result: xr.Dataset, repeats: int) -> xr.Dataset:
         dims = tuple(dim for dim in table.dims if dim != BATCH)
         both = zip((name, f"{name}_error"), pool(means, errors, repeats))
         merged |= {key: (dims, values, result[key].attrs) for key, values in both}
-    counted = result["done"].sum(BATCH) if "done" in result else result.sizes[BATCH]
     coords = {key: each for key, each in result.coords.items() if key != BATCH}
     whole = xr.Dataset(merged, coords, result.attrs)
-    whole["repeats"] = (
-        (counted * repeats) if isinstance(counted, xr.DataArray) else repeats * counted
-    )
+    there = result[names[0]].notnull()
+    there = there.any([dim for dim in there.dims[there.dims.index(BATCH) + 1 :]])
+    whole["repeats"] = there.sum(BATCH) * repeats
     whole["done"] = whole["repeats"] > 0
     return whole
 

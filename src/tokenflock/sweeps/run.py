@@ -31,7 +31,7 @@ TRIES = 3  # after so many failures a block is given up
 
 
 @dataclass
-class View:
+class SweepView:
     """How far a sweep has come, for those who watch."""
 
     blocks: int
@@ -44,7 +44,7 @@ class View:
     begun: float = 0.0  # the share that was done when this run began
     seconds: float = 0.0  # of this run
     crew: str = "this process"
-    told: Callable[[View], None] = field(default=lambda view: None, repr=False)
+    told: Callable[[SweepView], None] = field(default=lambda view: None, repr=False)
 
     @property
     def left(self) -> float:
@@ -59,7 +59,7 @@ def sweep(
     *,
     processes: int = 1,
     dask: str | None = None,
-    watch: Callable[[View], None] | None = None,
+    watch: Callable[[SweepView], None] | None = None,
 ) -> xr.Dataset:
     """Run a sweep into a store, from where it has come to, and open the result.
 
@@ -68,7 +68,7 @@ def sweep(
       store: a folder; the same call goes on from what is there.
       processes: how many processes of this machine compute; each takes its share of the cores.
       dask: the address of a Dask scheduler, whose workers compute.
-      watch: called with a `View` whenever a block ends.
+      watch: called with a `SweepView` whenever a block ends.
 
     What comes of it does not depend on who computes, nor on what was interrupted. A block that
     fails three times is noted in the store with its error, and the rest goes on; a later call tries
@@ -93,7 +93,7 @@ def fill(
     *,
     processes: int = 1,
     dask: str | None = None,
-    watch: Callable[[View], None] | None = None,
+    watch: Callable[[SweepView], None] | None = None,
 ) -> None:
     """Run a sweep into a store, which is not opened then. See `sweep`."""
     wanted = spec.asked()
@@ -168,7 +168,7 @@ class Journey:
         wanted: Asked,
         batches: int,
         hired: Crew | None,
-        watch: Callable[[View], None] | None,
+        watch: Callable[[SweepView], None] | None,
     ) -> None:
         self.store, self.wanted, self.batches = store, wanted, batches
         self.hired: Crew = hired or Alone(store, wanted, batches)
@@ -178,7 +178,7 @@ class Journey:
         self.began = time.monotonic()
         done = store.progress.done
         share = float(self.costs[done].sum() / self.costs.sum())
-        self.view = View(
+        self.view = SweepView(
             blocks=len(done),
             done=int(done.sum()),
             cells=int(self.sizes[done].sum()),

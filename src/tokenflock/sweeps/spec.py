@@ -137,12 +137,15 @@ def parse(text: str, name: str = "spec") -> Spec:
 
     >>> spec = parse('[dynamics]\\nname = "causal"\\n[start]\\nname = "uniform"\\nn = 8\\nd = 3')
     >>> spec.dynamics, spec.repeats
-    (Causal(Q=None, K=None, V=None, beta=1.0), 256)
-    >>> parse('repeats = "many"\\n[dynamics]\\nname = "self-atention"')
-    Traceback (most recent call last):
-    tokenflock.sweeps.spec.SpecError: spec, line 1: repeats must be a whole number, got 'many'
+    (Causal(beta=1.0, Q=None, K=None, V=None), 256)
+    >>> try:
+    ...     parse('repeats = "many"\\nframes = 1')
+    ... except SpecError as error:
+    ...     print(error)
+    spec, line 1: a spec needs a table [dynamics]
     spec, line 1: a spec needs a table [start]
-    spec, line 3: dynamics has no member 'self-atention'; try self-attention, ...
+    spec, line 1: repeats must be a whole number, got 'many'
+    spec, line 2: frames must be 2 or more, got 1
     """
     try:
         plain = tomllib.loads(text)

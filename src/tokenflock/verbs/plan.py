@@ -24,6 +24,7 @@ from tokenflock.verbs.schedule import When, check, schedule
 
 ROLE = {"dynamics": 0, "solver": 1, "observe": 2}
 MANY = 2000  # values of an axis, and sheets, that are all built to be checked; of more, a part
+FEW = 64  # values of an axis that tell an engine what the laws of a sheet are like
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Plan:
             yield from self.sheets()
             return
         for k, axis in enumerate(self.axes):
-            for value in _sample(axis) if axis.outer else ():
+            for value in _sample(axis, MANY) if axis.outer else ():
                 for end in (0, -1):
                     ends = [range(len(each.values))[end if each.outer else 0] for each in self.axes]
                     yield self.sheet((*ends[:k], value, *ends[k + 1 :]))
@@ -130,9 +131,9 @@ class Plan:
         numbers = self.numbers(cells).repeat(self.repeats)
         return np.stack([numbers, np.tile(np.asarray(repeats, int), len(cells))], axis=-1)
 
-    def laws(self, sheet: Sheet) -> list[Dynamics]:
-        """The laws of a sheet, each value of each axis once (of very many values: a part, with the
-        least and the largest).
+    def laws(self, sheet: Sheet, most: int = FEW) -> list[Dynamics]:
+        """The laws of a sheet, each value of each axis once; of more than `most` values a part,
+        with the least and the largest.
 
         They are built here, and so checked: engines fill in numbers.
         """
@@ -147,9 +148,11 @@ class Plan:
 
     def check(self) -> None:
         """Every law must fit the tokens, and every step the times."""
+        most = MANY  # all values beside the first sheet, then the ends of each axis
         for sheet in self._telling():
-            for law in self.laws(sheet):
+            for law in self.laws(sheet, most):
                 check(law, sheet.start, sheet.solver, *self.when)
+            most = 2
         frames = sorted({len(self.steps(solver)[0]) for solver, _ in self.solvers()})
         require(
             len(frames) == 1,
@@ -225,17 +228,16 @@ class Plan:
         )
 
 
-def _sample(axis: sweeps.Axis) -> list[int]:
-    """The places of all values of an axis; of very many, of a part with the least and the largest.
-
-    All of them are numbers: that is checked of all.
+def _sample(axis: sweeps.Axis, most: int) -> list[int]:
+    """The places of all values of an axis; of more than so many, of a part with the least and the
+    largest. All of them are numbers: that is checked of all.
     """
     count = len(axis.values)
-    if count <= MANY:
+    if count <= most:
         return list(range(count))
     fine = axis.values.dtype.kind != "f" or bool(np.isfinite(axis.values).all())
     require(fine, f"over[{axis.name!r}]", "finite numbers", "NaN or infinity")
-    some = np.linspace(0, count - 1, MANY // 10).astype(int)
+    some = np.linspace(0, count - 1, most).astype(int)
     if axis.values.ndim == 1:
         some = np.append(some, [int(axis.values.argmin()), int(axis.values.argmax())])
     return [int(k) for k in np.unique(some)]
