@@ -142,7 +142,9 @@ class Plan:
         for axis in inner:
             parts = sweeps.put(parts, axis.path, axis.value(0))
         each = [
-            sweeps.put(parts, axis.path, axis.value(k)) for axis in inner for k in _sample(axis)
+            sweeps.put(parts, axis.path, axis.value(k))
+            for axis in inner
+            for k in _sample(axis, most)
         ]
         return [chosen["dynamics"] for chosen in (parts, *each)]
 
