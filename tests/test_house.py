@@ -52,7 +52,7 @@ ONLY_IN = {  # heavy libraries, and the rooms that may import them
     "numba": {"engines"},
     "optax": {"gpt", "steering"},
     "safetensors": {"gpt"},
-    "distributed": {"sweeps", "reproduction/reproduce"},
+    "distributed": {"sweeps"},
     "zarr": {"sweeps/reading"},
     "torch": {"probing"},
     "transformers": {"probing"},

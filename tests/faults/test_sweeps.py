@@ -156,6 +156,19 @@ def test_a_dask_cluster_that_loses_a_worker_computes_the_same(start, spec, whole
     same(path, whole)
 
 
+def test_items_of_papers_run_side_by_side_with_the_same_verdicts(start, tmp_path):
+    from distributed import LocalCluster
+
+    line = "reproduce perspective/fig6 perspective/orthogonal"
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        code, _, err = start(f"{line} --dask {cluster.scheduler_address} --out there").end()
+    assert code == 0, err
+    assert start(f"{line} --out here").end()[0] == 0
+    there, here = (tmp_path / name / "claims.json" for name in ("there", "here"))
+    assert there.read_text() == here.read_text()
+    assert (tmp_path / "there" / "index.html").exists()
+
+
 def test_no_scheduler_is_told_in_one_line(start, spec):
     code, _, err = start(f"{RUN} --dask tcp://127.0.0.1:9").end()
     assert code == 2 and "no Dask scheduler answers" in err and err.count("\n") == 1, err

@@ -10,7 +10,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -181,25 +181,51 @@ def _card(number: int) -> str | None:
     return cards[number % len(cards)] if len(cards) > 1 else None
 
 
+def connected(address: str) -> Any:
+    """A client of the Dask scheduler at an address, or one clear line."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UserError(
+            "--dask needs dask.distributed; install it with: pip install 'tokenflock[sweeps]'"
+        ) from None
+    try:
+        return Client(address, timeout=20, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, ImportError) as error:
+        raise UserError(
+            f"no Dask scheduler answers at {address} ({in_words(error):.120}); start one with: dask"
+            " scheduler"
+        ) from None
+
+
+def side_by_side(
+    address: str, work: Callable[..., Any], each: Sequence[tuple[Any, ...]]
+) -> Iterator[tuple[int, Callable[[], Any]]]:
+    """Call `work` with each of these arguments on the workers of a cluster. Yields the number of
+    one that ended, and a function that gives what came of it or raises its error.
+    """
+    client = connected(address)
+    try:
+        from distributed import as_completed
+
+        calls = [client.submit(work, *given, pure=False) for given in each]
+        numbers = {call.key: k for k, call in enumerate(calls)}
+        for call in as_completed(calls, loop=client.loop):
+            yield numbers[call.key], call.result
+    finally:
+        with suppress(Exception):
+            client.close()
+
+
 class Cluster:
     """The workers of a Dask cluster. Its scheduler gives the blocks of a worker that died to
     another one.
     """
 
     def __init__(self, order: Order, address: str) -> None:
-        try:
-            from distributed import Client, as_completed
-        except ImportError:
-            raise UserError(
-                "--dask needs dask.distributed; install it with: pip install 'tokenflock[sweeps]'"
-            ) from None
-        try:
-            self.client = Client(address, timeout=20, set_as_default=False)
-        except (OSError, TimeoutError, ValueError, ImportError) as error:
-            raise UserError(
-                f"no Dask scheduler answers at {address} ({in_words(error):.120}); start one with:"
-                " dask scheduler"
-            ) from None
+        self.client = connected(address)
+        from distributed import as_completed
+
         self.name, self.order = f"Dask at {address}", order
         self.address = address
         self.coming = as_completed([], loop=self.client.loop)
