@@ -193,18 +193,25 @@ class Journey:
         """Compute these blocks, each until it is written or has failed three times."""
         waiting, running = deque(blocks), 0
         while waiting or running:
-            while waiting and self.hired.room > 0:
-                block = waiting.popleft()
-                self.hired.give(block, self.store.cut.cells(block))
-                running += 1
+            running += self._give(waiting)
             self._show(running)
             block, outcome = self.hired.take()
             running -= 1
             if isinstance(outcome, Computed):
+                running += self._give(waiting)  # nobody waits while this one is written
                 self._write(block, outcome)
             elif self._failed(block, outcome):
                 waiting.append(block)
             self._show(running)
+
+    def _give(self, waiting: deque[int]) -> int:
+        """Hand out blocks while there is room; how many."""
+        given = 0
+        while waiting and self.hired.room > 0:
+            block = waiting.popleft()
+            self.hired.give(block, self.store.cut.cells(block))
+            given += 1
+        return given
 
     def _write(self, block: int, outcome: Computed) -> None:
         store = self.store

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from tokenflock.sweeps.unfinished import Unfinished
 
 FORMAT = 1
 HOME = ".tokenflock"  # the folder in the store that is ours
+TRIES = 5  # to get the lock
 DONE = "done"  # the array that says which cells are there
 Values = dict[str, np.ndarray]
 
@@ -67,7 +69,14 @@ class Store:
     def __enter__(self) -> Store:
         self._refuse_foreign()
         made_folder(self.path)
-        self.lock.enter_context(alone(self.path, "adding to this run"))
+        for left in reversed(range(TRIES)):
+            try:
+                self.lock.enter_context(alone(self.path, "adding to this run"))
+                break
+            except UserError:
+                if not left:
+                    raise
+                time.sleep(0.1)  # somebody may only look whether it is held
         return self
 
     def __exit__(self, *_: Any) -> None:
