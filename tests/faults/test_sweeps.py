@@ -46,6 +46,7 @@ SLOW = (
     "import time, tokenflock.sweeps.store as s; put = s.put;"
     " s.put = lambda *a: (time.sleep(0.02), put(*a), time.sleep(0.02))"
 )
+SLOWER = SLOW.replace("0.02", "1")
 pytestmark = pytest.mark.slow
 
 
@@ -188,7 +189,7 @@ def test_a_full_disk_loses_nothing_and_more_room_goes_on(start, spec, small_disk
 
 def test_of_two_drivers_the_second_is_refused_and_a_killed_one_leaves_no_lock(start, spec, whole):
     path = spec / "s.zarr"
-    first = start(RUN, SLOW)
+    first = start(RUN, SLOWER)
     first.until(lambda: blocks(path) >= 1)
     code, _, err = start(RUN).end()
     assert code == 2 and "another process is adding to this run" in err, err
