@@ -31,10 +31,11 @@ MEMORY = 2e9  # bytes that the work may take at once: the same everywhere, and s
 
 def to_store(asked: Asked, path: str | os.PathLike[str]) -> xr.Dataset:
     """Fill a store with an ensemble, from where it has come to, and open it."""
+    desk = Desk(asked)
+    desk.check()
     with Store(path) as store:
         store.begin(asked.mark(), cut(asked), asked.told())
         tally = Tally(asked.plan.total_steps(), asked.options.progress)
-        desk = Desk(asked)
         missing = np.flatnonzero(~store.progress.done)
         if len(missing) < len(store.cut):
             tally.add(
@@ -90,6 +91,11 @@ class Desk:
                 cells, self.asked.summary, group, keep or _forget, tally or Tally(0, None)
             )
         return {name: np.asarray(array) for name, array in values.items()}, bench.notes
+
+    def check(self) -> None:
+        """Refuse an engine that cannot do it, before anything is made."""
+        with precision(self.asked.plan.dtype):
+            self._bench((0,) * len(self.asked.plan.shape))
 
     def steps(self, cut: Cut, block: int) -> int:
         """Steps of all systems of a block."""
