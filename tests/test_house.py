@@ -25,7 +25,10 @@ ORDER = [
     {"recipe"},
     {"engines"},
     {"meanfield"},
+    {f"sweeps/{name}" for name in ("cut", "arrays", "log", "unfinished", "store", "pooling")}
+    | {"sweeps/reading"},
     {"verbs"},
+    {"sweeps"},
     {"steering"},
     {"probing/texts", "probing/surveying"},
     {"gpt"},
@@ -50,6 +53,8 @@ ONLY_IN = {  # heavy libraries, and the rooms that may import them
     "numba": {"engines"},
     "optax": {"gpt", "steering"},
     "safetensors": {"gpt"},
+    "distributed": {"sweeps"},
+    "zarr": {"sweeps/reading"},
     "torch": {"probing"},
     "transformers": {"probing"},
 }

@@ -34,6 +34,8 @@ from tokenflock.verbs.jacobian import spectrum as spectrum
 from tokenflock import starts as starts
 from tokenflock.steering.search import steer as steer
 from tokenflock import steering as steering
+from tokenflock.sweeps.run import sweep as sweep
+from tokenflock import sweeps as sweeps
 from tokenflock import theory as theory
 
 __version__: str
@@ -75,5 +77,7 @@ __all__ = [
     "starts",
     "steer",
     "steering",
+    "sweep",
+    "sweeps",
     "theory",
 ]

@@ -155,6 +155,11 @@ def include(path: Path) -> list[Entry]:
     return brought
 
 
+def brought() -> tuple[Entry, ...]:
+    """The members that the user brought along."""
+    return tuple(_OWN)
+
+
 def _imported(path: Path) -> ModuleType:
     """A file of the user's as a module under its own name."""
     if not path.is_file() or path.suffix != ".py":

@@ -44,7 +44,7 @@ class Frozen(eqx.Module):
     cites: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for name, kinds in _kinds(type(self)).items():
+        for name, kinds in kinds_of(type(self)).items():
             value = settle(f"{type(self).__name__}.{name}", kinds, getattr(self, name))
             object.__setattr__(self, name, value)
 
@@ -70,7 +70,7 @@ Kind = str | type  # a word of _WORDS or "None", or a class
 
 
 @cache
-def _kinds(cls: type[Frozen]) -> dict[str, tuple[Kind, ...]]:
+def kinds_of(cls: type[Frozen]) -> dict[str, tuple[Kind, ...]]:
     """What each field of a class may hold. A field whose annotation says nothing is left out."""
     kinds = {field.name: _kinds_of(cls, field) for field in dataclasses.fields(cls)}
     return {name: kind for name, kind in kinds.items() if kind}

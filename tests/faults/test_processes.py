@@ -11,7 +11,9 @@ import pytest
 
 import tokenflock as flock
 
-OFTEN = "import tokenflock.verbs.store as s; s.SECONDS = 0.05"  # what is done is written often
+OFTEN = (
+    "import tokenflock.sweeps.unfinished as s; s.SECONDS = 0.05"  # what is done is written often
+)
 SIMULATE = "simulate --n 8 --t 5 --frames 11 --out run.nc"
 ENDLESS = "simulate --n 8 --solver layer --step 1e-6 --t 1000 --frames 3 --out run.nc"
 PHASE = (
@@ -74,13 +76,21 @@ def test_no_interrupt_is_swallowed_whenever_it_comes(start, tmp_path, number):
 # kill -9 and go on
 
 
+def _written(path) -> int:
+    """When a file was written last; 0 where it is not there."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 @pytest.mark.slow
 def test_a_killed_phase_goes_on_and_ends_with_the_same_numbers(start, tmp_path):
-    store = tmp_path / "p.nc.part"
+    store = tmp_path / "p.nc.part" / ".tokenflock" / "unfinished.npz"
     for _ in range(3):
-        seen = store.stat().st_mtime_ns if store.exists() else 0
+        seen = _written(store)
         command = start(PHASE, OFTEN)
-        command.until(lambda seen=seen: store.exists() and store.stat().st_mtime_ns > seen)
+        command.until(lambda seen=seen: _written(store) > seen)
         command.kill()
     stopped = start(PHASE, OFTEN)
     stopped.until(lambda: _cpu(stopped) > 4)

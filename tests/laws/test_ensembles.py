@@ -35,6 +35,7 @@ from tokenflock.observables import (
 )
 from tokenflock.solvers import RK4, Adaptive, EulerMaruyama, Layer
 from tokenflock.starts import Given, Uniform
+from tokenflock.sweeps import Store
 from tokenflock.verbs.ensemble import ensemble
 
 SHORT = {"t": 1.0, "frames": 3, "solver": Layer(h=0.1)}
@@ -482,7 +483,7 @@ def test_the_energy_of_a_sweep_takes_the_beta_of_each_cell():
 
 
 def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
-    store, calls = tmp_path / "run.part", []
+    store, calls = tmp_path / "run.zarr", []
     options = {
         "over": {"beta": [1.0, 2.0, 3.0, 4.0]},
         "repeats": 5,
@@ -497,25 +498,26 @@ def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ensemble(SelfAttention(), Uniform(5, 3), store=str(store), progress=stop, **options)
-    with np.load(store) as kept:
-        assert {key.split("|")[0] for key in kept.files if "|" in key} == {"0", "1"}
-        assert kept["2~"].tolist() == [0, 1, 2]  # and three systems of the third
+        ensemble(SelfAttention(), Uniform(5, 3), out=str(store), progress=stop, **options)
+    assert Store(store).look().progress.done.tolist() == [True, True, False, False]
+    with np.load(store / ".tokenflock" / "unfinished.npz") as kept:
+        assert kept["block"] == 2
+        assert kept["rows"].tolist() == [0, 1, 2]  # and three systems of the third
     with pytest.raises(UserError, match="another run"):
-        ensemble(SelfAttention(), Uniform(5, 3), store=str(store), seed=1, **options)
+        ensemble(SelfAttention(), Uniform(5, 3), out=str(store), seed=1, **options)
     assert store.exists()
     again = []
     resumed = ensemble(
         SelfAttention(),
         Uniform(5, 3),
-        store=str(store),
+        out=str(store),
         progress=lambda done, total: again.append(done),
         **options,
     )
     assert (
         again[:2] == [100, 130] and again == sorted(again) and again[-1] == 200
     )  # two cells and three systems at once, from the file
-    assert not store.exists() and list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [store]
     whole = ensemble(SelfAttention(), Uniform(5, 3), **options)
     for name in whole.data_vars:
         assert np.array_equal(resumed[name], whole[name])

@@ -13,7 +13,7 @@ import pytest
 import tokenflock
 from tokenflock.catalogue import BASES, base, entries
 from tokenflock.errors import UserError
-from tokenflock.frozen import Frozen, _kinds, choice, settle
+from tokenflock.frozen import Frozen, choice, kinds_of, settle
 from tokenflock.meanfield import Goal, Ground, optimal_tokens, wasserstein
 
 WRONG = {
@@ -50,7 +50,9 @@ def _made(cls, kind):
 
 
 MEMBERS = members()
-FIELDS = [(value, name, kinds) for value in MEMBERS for name, kinds in _kinds(type(value)).items()]
+FIELDS = [
+    (value, name, kinds) for value in MEMBERS for name, kinds in kinds_of(type(value)).items()
+]
 NAMES = [f"{type(value).__name__}.{name}" for value, name, _ in FIELDS]
 
 
@@ -101,7 +103,7 @@ def test_no_field_of_any_class_escapes():
     for cls in _below(Frozen):
         if cls.__module__.startswith("tokenflock."):
             for field in dataclasses.fields(cls):
-                named = field.name in _kinds(cls)
+                named = field.name in kinds_of(cls)
                 assert named or any(word in str(field.type) for word in known), (cls, field.name)
 
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "verify": "judge the claims of papers, without figures",
     "simulate": "follow one system of tokens and save it",
     "phase": "a phase diagram: many systems for each beta, means and errors over time",
+    "sweep": "a grid of systems from a spec, into a store that survives whatever happens",
     "spectrum": "eigenvalues of a state at rest: what grows, and how fast",
     "lyapunov": "Lyapunov exponents along one run",
     "steer": "look for a Transformer that carries clouds of tokens to targets",

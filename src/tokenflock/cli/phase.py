@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,20 +88,13 @@ def _run(
 def _kept(dynamics: Any, start: Any, out: Path, asked: dict[str, Any]) -> Any:
     """The phase diagram, saved; what is done is kept beside it while it runs."""
     import tokenflock as flock
-    from tokenflock.verbs.store import Store
 
-    store = Store(out.with_name(out.name + ".part"))
-    stopping.goes_on(f"what is done is in {store.path}, and the same command goes on from there")
-    with store:
-        with rate("running") as report:
-            result = flock.phase_diagram(dynamics, start, **asked, store=store, progress=report)
-        try:
-            flock.save(result, out)
-        except OSError:  # with more room the same command has it at once
-            with suppress(OSError):
-                store.write()
-            raise
-        store.remove()
+    part = out.with_name(out.name + ".part")
+    stopping.goes_on(f"what is done is in {part}, and the same command goes on from there")
+    with rate("running") as report:
+        result = flock.phase_diagram(dynamics, start, **asked, out=part, progress=report)
+    flock.save(result, out)  # where there is no room, the same command has it at once with more
+    flock.sweeps.Store(part).remove()
     return result
 
 

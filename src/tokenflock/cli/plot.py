@@ -77,7 +77,7 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
 
 
 def plot(
-    run: Annotated[Path, Parameter(help="a saved run")],
+    run: Annotated[Path, Parameter(help="a saved run, or the store of a sweep")],
     /,
     *,
     kind: Annotated[
@@ -107,14 +107,16 @@ def plot(
 
     Example: `tokenflock plot d2.nc --kind curves --out d2.pdf`
 
+    Example: `tokenflock plot big.zarr --out so-far.png` (a sweep, which may still be running)
+
     Example: `tokenflock plot gpt/watch.nc --out training.png`
     """
     picture.check()
     out = out or run.with_suffix(".png")
     replaced = replaceable(out)
-    from tokenflock.verbs.save_load import load
+    from tokenflock.cli.opening import opened
 
-    result = one_prompt(load(run), prompt)
+    result = one_prompt(opened(run), prompt)
     chosen = _kind(kind, _holds(result))
     keep_compiled()
     from tokenflock import plots

@@ -36,6 +36,10 @@ def reproduce(
     out: Annotated[Path, Parameter(help="the folder to write to")] = Path("report"),
     model: Model = None,
     again: Annotated[bool, Parameter(help="run finished items again", negative=())] = False,
+    dask: Annotated[
+        str | None,
+        Parameter(help="address of a Dask scheduler, whose workers run the items side by side"),
+    ] = None,
     list_: Annotated[
         bool, Parameter(name="--list", help="show what can be reproduced", negative=())
     ] = False,
@@ -48,6 +52,8 @@ def reproduce(
     Example: `tokenflock reproduce perspective`
 
     Example: `tokenflock reproduce perspective/fig3 --scale paper --out report`
+
+    Example: `tokenflock reproduce perspective --scale paper --dask tcp://10.0.0.1:8786`
 
     Example: `tokenflock reproduce --list`
     """
@@ -63,7 +69,7 @@ def reproduce(
     stopping.goes_on(f"what is done is in {out}, and the same command goes on from there")
     with watching(items) as watcher:
         report = flock.reproduce(
-            names, scale=scale, out=out, model=model, again=again, watcher=watcher
+            names, scale=scale, out=out, model=model, again=again, watcher=watcher, dask=dask
         )
     tell(report)
     say(f"\nThe report is {(out / 'index.html').resolve()}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 
 from tokenflock.errors import require
@@ -16,8 +18,11 @@ from tokenflock.reproduction.folder import Folder, Numbers
 from tokenflock.reproduction.item import Item, find
 from tokenflock.reproduction.outcome import Outcome, Report
 from tokenflock.reproduction.scale import Scale
+from tokenflock.sweeps.crews import side_by_side
 
 SCALES = ("quick", "paper")
+Computed = tuple[Numbers, float, str]  # the numbers of an item, seconds, device
+_ONE = threading.Lock()  # a worker computes one item at a time, whatever its threads
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ def reproduce(
     model: str | None = None,
     again: bool = False,
     watcher: Audience | None = None,
+    dask: str | None = None,
 ) -> Report:
     """Rerun papers, figures or statements, and judge every claim.
 
@@ -51,6 +57,8 @@ def reproduce(
       model: a trained model for the items that need one.
       again: run finished items again.
       watcher: told of beginnings, progress and ends.
+      dask: the address of a Dask scheduler, whose workers compute the items side by side; claims
+        are judged and figures drawn here.
 
     >>> report = reproduce("perspective/fig6")
     >>> report.holds, report["perspective/fig6"].claims[0].verdict
@@ -59,17 +67,18 @@ def reproduce(
     require(scale in SCALES, "scale", " or ".join(map(repr, SCALES)), repr(scale))
     items = find([names] if isinstance(names, str) else list(names))
     watcher, how = watcher or Audience(), (scale, model, figures, again)
+    each = _each if dask is None else partial(_elsewhere, dask)
     if out is None:
-        return Report(tuple(_each(items, None, how, watcher, [])), None)
+        return Report(tuple(_ordered(items, each(items, None, how, watcher, []))), None)
     folder = Folder(made_folder(out))
     folder.refuse_foreign()
     done: list[Outcome] = []
     with folder.alone():
         try:
-            _each(items, folder, how, watcher, done)
+            each(items, folder, how, watcher, done)
         finally:
             folder.write(done)
-    return Report(tuple(done), folder.path)
+    return Report(tuple(_ordered(items, done)), folder.path)
 
 
 def _each(
@@ -90,15 +99,66 @@ def _each(
     return done
 
 
-def _run(item: Item, scale: Scale, folder: Folder | None, figures: bool) -> Outcome:
-    """One item, whatever happens to it."""
+def _elsewhere(
+    address: str,
+    items: Sequence[Item],
+    folder: Folder | None,
+    how: tuple[str, str | None, bool, bool],
+    watcher: Audience,
+    done: list[Outcome],
+) -> list[Outcome]:
+    """The same by the workers of a Dask cluster, as they come."""
+    scale, model, figures, again = how
+    left = []
+    for item in items:
+        known = None if folder is None or again else folder.recall(item, scale, model, figures)
+        if known is None:
+            left.append(item)
+        else:
+            done.append(known)
+            watcher.ends(known, True)
+    each = [(item.name, scale, model) for item in left]
+    for number, numbers in side_by_side(address, compute_item, each) if each else ():
+        watcher.begins(left[number])
+        done.append(_run(left[number], Scale(scale, watcher.goes, model), folder, figures, numbers))
+        watcher.ends(done[-1], False)
+    return done
+
+
+def compute_item(name: str, scale: str, model: str | None) -> Computed:
+    """What a worker does: the numbers of an item, how long they took, and on what device."""
     import jax
 
     began = time.perf_counter()
+    with _ONE:
+        data = find([name])[0].load().compute(Scale(scale, None, model))
+    return data, time.perf_counter() - began, jax.devices()[0].device_kind
+
+
+def _ordered(items: Sequence[Item], done: list[Outcome]) -> list[Outcome]:
+    """Outcomes in the order of the items, whichever ended first."""
+    return sorted(done, key=lambda outcome: items.index(outcome.item))
+
+
+def _run(
+    item: Item,
+    scale: Scale,
+    folder: Folder | None,
+    figures: bool,
+    elsewhere: Callable[[], Computed] | None = None,
+) -> Outcome:
+    """One item, whatever happens to it; its numbers may come from elsewhere."""
+    import jax
+
+    began, away = time.perf_counter(), 0.0
     outcome = Outcome(item, scale.name, (), 0.0, jax.devices()[0].device_kind)
     try:
         home = item.load()
-        data = home.compute(scale)
+        if elsewhere is None:
+            data = home.compute(scale)
+        else:
+            data, away, device = elsewhere()
+            outcome = replace(outcome, device=device)
         outcome = replace(outcome, claims=_judged(item, home, data), setting=data.attrs["setting"])
         if folder is not None:
             outcome = replace(outcome, **folder.keep(item, home, data, figures))
@@ -112,7 +172,7 @@ def _run(item: Item, scale: Scale, folder: Folder | None, figures: bool) -> Outc
         outcome = replace(outcome, claims=(_broken(item, error),), problem=traceback.format_exc())
         if folder is not None:
             folder.forget(item)
-    outcome = replace(outcome, seconds=time.perf_counter() - began)
+    outcome = replace(outcome, seconds=time.perf_counter() - began + away)
     if folder is not None and not outcome.problem:
         folder.remember(outcome, scale.model)
     return outcome

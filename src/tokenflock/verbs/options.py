@@ -9,7 +9,6 @@ from typing import TypedDict
 
 from tokenflock.errors import require_known
 from tokenflock.matrices._random import RandomMatrices
-from tokenflock.verbs.store import Store
 
 
 class Options(TypedDict, total=False):
@@ -23,8 +22,8 @@ class Options(TypedDict, total=False):
     rotate: turn tokens of isotropic laws into n dimensions where d > n. Exact.
     settle: stop a system once theory says that its observables are final. Exact.
     memory: bytes that the work may take at once; a quarter of what is free unless given.
-    store: a file in which finished systems are kept until the end, so that an interrupted run goes
-      on from there; a `Store` stays until its owner removes it.
+    out: a folder (zarr) that is filled block by block while it runs: the same call goes on from
+      what is there, and the result may be larger than the memory.
     progress: called with the steps of systems that are done, and that there are.
     part: where this is part of a larger ensemble, the places of its cells and repeats there and how
       many there are, e.g. {"beta": ([2], 9), "repeat": ([17], 256)}: the same systems as there.
@@ -38,7 +37,7 @@ class Options(TypedDict, total=False):
     rotate: bool
     settle: bool
     memory: float | None
-    store: str | os.PathLike[str] | Store | None
+    out: str | os.PathLike[str] | None
     progress: Callable[[int, int], None] | None
     part: Mapping[str, tuple[Sequence[int], int]]
 
@@ -55,7 +54,7 @@ class Settled:
     rotate: bool = True
     settle: bool = True
     memory: float | None = None
-    store: str | os.PathLike[str] | Store | None = None
+    out: str | os.PathLike[str] | None = None
     progress: Callable[[int, int], None] | None = None
     part: Mapping[str, tuple[Sequence[int], int]] = field(default_factory=dict)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,8 @@ from tokenflock.verbs import axes as sweeps
 from tokenflock.verbs.schedule import When, check, schedule
 
 ROLE = {"dynamics": 0, "solver": 1, "observe": 2}
+MANY = 2000  # values of an axis, and sheets, that are all built to be checked; of more, a part
+FEW = 64  # values of an axis that tell an engine what the laws of a sheet are like
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,17 @@ class Sheet:
     start: Start
     solver: FixedStep
     observe: tuple[Observable, ...]
-    cells: tuple[tuple[int, ...], ...]  # positions on every axis, outer ones fixed
+    ranges: tuple[range, ...]  # positions on every axis, outer ones fixed
+
+    @property
+    def cells(self) -> Iterator[tuple[int, ...]]:
+        """Positions on every axis, the last one fastest."""
+        return itertools.product(*self.ranges)
+
+    @property
+    def count(self) -> int:
+        """How many cells there are."""
+        return math.prod(map(len, self.ranges))
 
 
 @dataclass(frozen=True)
@@ -59,25 +72,50 @@ class Plan:
         """How many values each axis has."""
         return tuple(len(axis.values) for axis in self.axes)
 
-    def sheets(self) -> list[Sheet]:
+    def sheets(self) -> Iterator[Sheet]:
         """The outer loop."""
+        choices = (range(len(axis.values)) if axis.outer else range(1) for axis in self.axes)
+        return map(self.sheet, itertools.product(*choices))
+
+    def sheet(self, cell: tuple[int, ...]) -> Sheet:
+        """The sheet that a cell lies in."""
+        parts = {
+            "dynamics": self.dynamics,
+            "start": self.start,
+            "solver": self.solver,
+            "observe": self.observe,
+        }
+        for axis, k in zip(self.axes, cell):
+            parts = sweeps.put(parts, axis.path, axis.value(k)) if axis.outer else parts
+        ranges = tuple(
+            range(k, k + 1) if axis.outer else range(len(axis.values))
+            for axis, k in zip(self.axes, cell)
+        )
+        return Sheet(**parts, ranges=ranges)
+
+    def _telling(self) -> Iterator[Sheet]:
+        """The sheets, or where they are many each value of an outer axis beside the first and the
+        last of the others.
+        """
         outer = [axis for axis in self.axes if axis.outer]
-        sheets = []
-        for pick in itertools.product(*(range(len(axis.values)) for axis in outer)):
-            parts = {
-                "dynamics": self.dynamics,
-                "start": self.start,
-                "solver": self.solver,
-                "observe": self.observe,
-            }
-            for axis, k in zip(outer, pick):
+        if math.prod(len(axis.values) for axis in outer) <= MANY:
+            yield from self.sheets()
+            return
+        for k, axis in enumerate(self.axes):
+            for value in _sample(axis, MANY) if axis.outer else ():
+                for end in (0, -1):
+                    ends = [range(len(each.values))[end if each.outer else 0] for each in self.axes]
+                    yield self.sheet((*ends[:k], value, *ends[k + 1 :]))
+
+    def solvers(self) -> Iterator[tuple[FixedStep, int]]:
+        """Every solver of the ensemble, and how many cells it has."""
+        mine = [axis for axis in self.axes if axis.path[0] == "solver"]
+        cells = math.prod(self.shape) // math.prod(len(axis.values) for axis in mine)
+        for pick in itertools.product(*(range(len(axis.values)) for axis in mine)):
+            parts: dict[str, Any] = {"solver": self.solver}
+            for axis, k in zip(mine, pick):
                 parts = sweeps.put(parts, axis.path, axis.value(k))
-            fixed = {id(axis): k for axis, k in zip(outer, pick)}
-            ranges = [
-                [fixed[id(axis)]] if axis.outer else range(len(axis.values)) for axis in self.axes
-            ]
-            sheets.append(Sheet(**parts, cells=tuple(itertools.product(*ranges))))
-        return sheets
+            yield parts["solver"], cells
 
     def numbers(self, cells: Sequence[tuple[int, ...]]) -> np.ndarray:
         """The numbers of cells, by which their systems are drawn: those of the whole ensemble."""
@@ -93,8 +131,9 @@ class Plan:
         numbers = self.numbers(cells).repeat(self.repeats)
         return np.stack([numbers, np.tile(np.asarray(repeats, int), len(cells))], axis=-1)
 
-    def laws(self, sheet: Sheet) -> list[Dynamics]:
-        """The laws of a sheet, each value of each axis once.
+    def laws(self, sheet: Sheet, most: int = FEW) -> list[Dynamics]:
+        """The laws of a sheet, each value of each axis once; of more than `most` values a part,
+        with the least and the largest.
 
         They are built here, and so checked: engines fill in numbers.
         """
@@ -105,17 +144,18 @@ class Plan:
         each = [
             sweeps.put(parts, axis.path, axis.value(k))
             for axis in inner
-            for k in range(len(axis.values))
+            for k in _sample(axis, most)
         ]
         return [chosen["dynamics"] for chosen in (parts, *each)]
 
     def check(self) -> None:
         """Every law must fit the tokens, and every step the times."""
-        sheets = self.sheets()
-        for sheet in sheets:
-            for law in self.laws(sheet):
+        most = MANY  # all values beside the first sheet, then the ends of each axis
+        for sheet in self._telling():
+            for law in self.laws(sheet, most):
                 check(law, sheet.start, sheet.solver, *self.when)
-        frames = sorted({len(self.steps(sheet.solver)[0]) for sheet in sheets})
+            most = 2
+        frames = sorted({len(self.steps(solver)[0]) for solver, _ in self.solvers()})
         require(
             len(frames) == 1,
             "frames",
@@ -132,8 +172,8 @@ class Plan:
     def total_steps(self) -> int:
         """Steps of all systems together."""
         return sum(
-            len(sheet.cells) * self.repeats * int(self.steps(sheet.solver)[0][-1])
-            for sheet in self.sheets()
+            cells * self.repeats * int(self.steps(solver)[0][-1])
+            for solver, cells in self.solvers()
         )
 
     def title(self) -> str:
@@ -188,3 +228,18 @@ class Plan:
             settle,
             cast(self.until, self.dtype),
         )
+
+
+def _sample(axis: sweeps.Axis, most: int) -> list[int]:
+    """The places of all values of an axis; of more than so many, of a part with the least and the
+    largest. All of them are numbers: that is checked of all.
+    """
+    count = len(axis.values)
+    if count <= most:
+        return list(range(count))
+    fine = axis.values.dtype.kind != "f" or bool(np.isfinite(axis.values).all())
+    require(fine, f"over[{axis.name!r}]", "finite numbers", "NaN or infinity")
+    some = np.linspace(0, count - 1, most).astype(int)
+    if axis.values.ndim == 1:
+        some = np.append(some, [int(axis.values.argmin()), int(axis.values.argmax())])
+    return [int(k) for k in np.unique(some)]

@@ -10,6 +10,8 @@ import xarray as xr
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
 from tokenflock.files import whole_stream, writable
+from tokenflock.sweeps.reading import read
+from tokenflock.sweeps.store import Store
 from tokenflock.verbs.sound import require_sound, trusted
 
 
@@ -24,12 +26,16 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Read a result back, recipe included.
+    """Read a result back, recipe included: a netCDF file, or the store (a folder) of a sweep.
+
+    Of a sweep that is not complete, what is missing is NaN and `done` says what is there.
 
     A file that was not written here is first looked through in a process of its own, once: a
     damaged one ends in one clear line, even where the library below would crash or never end.
     """
     path = Path(path)
+    if path.is_dir():
+        return read(Store(path).look())
     if not path.is_file():
         raise UserError(f"{path} does not exist; write one with: tokenflock simulate --out {path}")
     require_sound(path)

@@ -1,0 +1,168 @@
+"""What is asked of an ensemble, checked: its plan, what is kept of repeats, and how it runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from tokenflock import recipe as recipes
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.errors import require
+from tokenflock.events.event import Event
+from tokenflock.matrices._random import RandomMatrices
+from tokenflock.observables.observable import Observable
+from tokenflock.solvers.euler_maruyama import EulerMaruyama
+from tokenflock.solvers.rk4 import RK4
+from tokenflock.solvers.solver import Solver
+from tokenflock.starts.given import Given
+from tokenflock.starts.start import Start
+from tokenflock.sweeps.store import Form
+from tokenflock.verbs import axes as sweeps
+from tokenflock.verbs.cells import Summary
+from tokenflock.verbs.options import Options, Settled, settled
+from tokenflock.verbs.passages import DIMS, passage_variable
+from tokenflock.verbs.plan import Plan
+from tokenflock.verbs.schedule import When, check_kinds, fixed_step, require_whole
+
+_DERIVED = {"_error": ", standard error", "_quantile": ", quantiles"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An ensemble that makes sense."""
+
+    plan: Plan
+    summary: Summary
+    options: Settled
+
+    def recipe(self) -> dict[str, Any]:
+        """What was asked for, as a file keeps it."""
+        return self.plan.recipe() | {
+            "quantiles": list(self.summary.quantiles),
+            "keep": self.summary.keep,
+            "engine": self.options.engine,
+        }
+
+    def mark(self) -> str:
+        """What tells this ensemble from any other."""
+        return hashlib.sha256(recipes.dumps(self.recipe()).encode()).hexdigest()
+
+    def told(self) -> dict[str, Any]:
+        """Notes on the result that are known before anything has run."""
+        return {
+            "title": self.plan.title(),
+            "convention": self.plan.solver.convention,
+            "recipe": recipes.dumps(self.recipe() | {"versions": recipes.versions("jax")}),
+        }
+
+    def form(self, names: Sequence[str], notes: Mapping[str, Any]) -> Form:
+        """The variables of the result, its coordinates, and notes on how it ran."""
+        plan = self.plan
+        axes = tuple(axis.name for axis in plan.axes)
+        recipe = self.recipe() | {"chosen": dict(notes), "versions": recipes.versions("jax")}
+        attrs = self.told() | {
+            "recipe": recipes.dumps(recipe),
+            "engine": f"{notes['engine']}: {notes['why']}" if notes else "stored",
+            "device": str(jax.devices()[0]),
+        }
+        return Form({name: self._variable(name, axes) for name in names}, self._coords(), attrs)
+
+    def _variable(self, key: str, axes: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """The axes of a variable and what it is."""
+        until = self.plan.until
+        if until is not None and key in DIMS:
+            dims, _, attrs = passage_variable(key, np.zeros(0), axes, until)
+            return dims, attrs
+        known = {observable.name: observable for observable in self.plan.observe}
+        base = next(
+            name
+            for name in sorted(known, key=len, reverse=True)
+            if key in (name, *(name + end for end in _DERIVED))
+        )
+        kept = "repeat" if self.summary.keep else "quantile" if key.endswith("_quantile") else None
+        lead = () if kept is None else (kept,)
+        label = known[base].label + _DERIVED.get(key[len(base) :], "")
+        return (*axes, *lead, "time", *known[base].dims), {"long_name": label}
+
+    def _coords(self) -> dict[str, tuple[tuple[str, ...], np.ndarray, dict[str, Any]]]:
+        plan = self.plan
+        times = [plan.steps(solver)[1] for solver, _ in plan.solvers()]
+        same = all(len(each) == len(times[0]) and np.allclose(each, times[0]) for each in times)
+        frame = (times[0], {"long_name": "time"}) if same else (np.arange(len(times[0])), {})
+        coords = {axis.name: (axis.coordinate, {}) for axis in plan.axes} | {"time": frame}
+        for observable in plan.observe:
+            coords |= {dim: (values, {}) for dim, values in observable.coords().items()}
+        if plan.until is not None:
+            coords |= {dim: (values, {}) for dim, values in plan.until.levels.items()}
+        if self.summary.keep or plan.until is not None:
+            coords["repeat"] = plan.ids([(0,) * len(plan.shape)])[:, 1], {}
+        if self.summary.quantiles and not self.summary.keep:
+            coords["quantile"] = np.array(self.summary.quantiles), {}
+        return {
+            name: ((name,), np.asarray(values), attrs) for name, (values, attrs) in coords.items()
+        }
+
+
+def asked(
+    dynamics: Dynamics,
+    start: Start | np.ndarray,
+    over: Mapping[str, Sequence[Any] | np.ndarray],
+    repeats: int,
+    when: When,
+    solver: Solver | None,
+    observe: Sequence[Observable],
+    until: Event | None,
+    seed: int,
+    options: Options,
+) -> Asked:
+    """An ensemble, or an error that says why it makes no sense. See `ensemble`."""
+    observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
+    start = start if isinstance(start, Start) else Given(start)
+    solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
+    for observable in observe:
+        # what an observable lacks must be there; each system binds its own later
+        observable.bind(dynamics)
+    chosen = settled(options)
+    axes = sweeps.axes(over, dynamics, start, solver, observe, chosen.part)
+    summary = Summary(tuple(chosen.quantiles), chosen.keep)
+    _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
+    system = dynamics, start, fixed_step(solver), observe
+    how = chosen.matrices, seed, chosen.dtype, chosen.rotate, chosen.settle, until, chosen.part
+    plan = Plan(*system, tuple(axes), repeats, when, *how)
+    plan.check()
+    return Asked(plan, summary, chosen)
+
+
+def _check(
+    dynamics: Dynamics,
+    observe: Sequence[Observable],
+    until: Event | None,
+    repeats: int,
+    quantiles: Sequence[float],
+    matrices: RandomMatrices | None,
+) -> None:
+    """Refuse what does not go together."""
+    require(
+        len(observe) > 0 or until is not None,
+        "observe",
+        "at least one observable, without an event",
+        "none",
+        "write e.g. observe=[PairDensity()]",
+    )
+    names = [observable.name for observable in observe]
+    require(
+        len(set(names)) == len(names),
+        "observe",
+        "observables of different names",
+        names,
+        "sweep the parameter with over",
+    )
+    require_whole("repeats", repeats, 1)
+    require(all(0 <= q <= 1 for q in quantiles), "quantiles", "between 0 and 1", list(quantiles))
+    if matrices is not None:
+        matrices.fill(dynamics, np.zeros((1, 1, 1)), None)

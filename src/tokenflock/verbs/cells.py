@@ -1,0 +1,187 @@
+"""Cells of an ensemble: all repeats of some of them, run and summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tokenflock.engines.choose import Choice, choose
+from tokenflock.engines.job import PASSAGE, Job, Values
+from tokenflock.engines.systems import Systems
+from tokenflock.errors import SimulationError, overflowed
+from tokenflock.sweeps.unfinished import Group
+from tokenflock.verbs.passages import passages
+from tokenflock.verbs.plan import Plan, Sheet
+
+Keep = Callable[[np.ndarray, Values], None]  # told the numbers of finished systems and their values
+
+
+@dataclass
+class Tally:
+    """How much is done."""
+
+    total: int
+    report: Callable[[int, int], None] | None
+    done: int = 0
+
+    def add(self, steps: int) -> None:
+        """So many steps more are done; who watches is told."""
+        self.done += steps
+        if self.report:
+            self.report(self.done, self.total)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is kept of the repeats of one cell."""
+
+    quantiles: tuple[float, ...]
+    keep: bool
+
+    def of(self, values: Any, cells: int) -> dict[str, np.ndarray]:
+        """(cells x repeats, frames, ...) -> named arrays (cells, ...), computed where the values
+        lie.
+        """
+        values = values.reshape(cells, -1, *values.shape[1:])
+        if self.keep:
+            return {"": np.asarray(values)}
+        count = values.shape[1]
+        if isinstance(values, np.ndarray):
+            values = values.astype(np.float64)
+        spread = (
+            values.std(axis=1, ddof=1) / count**0.5
+            if count > 1
+            else np.full((cells, *values.shape[2:]), np.nan)
+        )
+        statistics = {
+            "": np.asarray(values.mean(axis=1), np.float64),
+            "_error": np.asarray(spread, np.float64),
+        }
+        if self.quantiles:
+            statistics["_quantile"] = np.moveaxis(
+                np.quantile(np.asarray(values), self.quantiles, axis=1), 0, 1
+            )
+        return statistics
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A sheet with the engine that serves it: ready to run cells."""
+
+    plan: Plan
+    sheet: Sheet
+    job: Job
+    chosen: Choice
+
+    @property
+    def steps(self) -> int:
+        """Steps of one system."""
+        return int(self.job.steps[-1])
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """How it runs, for the recipe."""
+        return {
+            "engine": self.chosen.engine,
+            "why": self.chosen.why,
+            "rotated": self.chosen.rotated,
+            "settling": self.job.delta is not None,
+        }
+
+    def run(
+        self,
+        cells: Sequence[tuple[int, ...]],
+        summary: Summary,
+        group: Group,
+        keep: Keep | None,
+        tally: Tally,
+    ) -> dict[str, np.ndarray]:
+        """What is kept of these cells, name -> (cells, ...); `group` says what is known already,
+        and `keep` is told of what is new.
+        """
+        plan = self.plan
+        swept = [
+            np.stack([axis.values[cell[k]] for cell in cells])
+            .astype(plan.dtype)
+            .repeat(plan.repeats, axis=0)
+            for k, axis in enumerate(plan.axes)
+            if not axis.outer
+        ]
+        values = self._values(plan.ids(cells), swept, group, keep, tally)
+        passed = values.pop(PASSAGE, None)
+        statistics = {
+            name + suffix: array
+            for name, whole in values.items()
+            for suffix, array in summary.of(whole, len(cells)).items()
+        }
+        if passed is not None:
+            passed = np.asarray(passed).reshape(len(cells), plan.repeats, -1) * self.sheet.solver.h
+            statistics |= passages(passed, plan.steps(self.sheet.solver)[1])
+        _check_finite(statistics, plan)
+        return statistics
+
+    def _values(
+        self,
+        ids: np.ndarray,
+        swept: list[np.ndarray],
+        group: Group,
+        keep: Keep | None,
+        tally: Tally,
+    ) -> dict[str, Any]:
+        """The observables of these systems: those that are known, and those that run now.
+
+        More than the memory holds run in pieces. What a system does depends on its own key only, so
+        it does not matter who ran beside it, nor when.
+        """
+        rows, chunk = group.missing, self.chosen.chunk
+        known = len(ids) - len(rows)
+        if known:
+            tally.add(known * self.steps)
+        pieces = [rows[k : k + chunk] for k in range(0, len(rows), chunk)]
+        # what is kept on disk meets on the host, so that a run that was interrupted has the same
+        # means to the last digit; else it stays where it is
+        split = len(pieces) > 1 or known > 0 or keep is not None
+        parts = []
+        for piece in pieces:
+
+            def report(done: np.ndarray, values: Values, piece: np.ndarray = piece) -> None:
+                if keep is not None:
+                    keep(piece[done], {name: np.asarray(v)[done] for name, v in values.items()})
+                tally.add(len(done) * self.steps)
+
+            values = self.chosen.run(ids[piece], [axis[piece] for axis in swept], report)
+            parts.append(
+                {name: np.asarray(array) for name, array in values.items()} if split else values
+            )
+        if not known:
+            return parts[0] if len(parts) == 1 else _joined(parts)
+        for piece, values in zip(pieces, parts):
+            group.put(piece, values)
+        return dict(group.values)
+
+
+def bench(plan: Plan, sheet: Sheet, engine: str, memory: float | None) -> Bench:
+    """A sheet with the engine called `engine`, or the fastest that can do it."""
+    job = plan.job(sheet)
+    turn = plan.rotate and all(law.isotropic for law in plan.laws(sheet))
+    end = float(plan.steps(sheet.solver)[1][-1])
+    systems = Systems(sheet.dynamics, sheet.start, plan.matrices, plan.seed, plan.dtype, end, turn)
+    return Bench(plan, sheet, job, choose(engine, job, systems, plan.repeats * sheet.count, memory))
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _check_finite(values: dict[str, Any], plan: Plan) -> None:
+    """Refuse what overflowed.
+
+    Matrices of pairs may hold NaN, for tokens of weight zero; their errors may, for one repeat.
+    """
+    whole = {observable.name for observable in plan.observe if not observable.dims}
+    for name, value in values.items():
+        if name.removesuffix("_quantile") in whole and not np.isfinite(value).all():
+            raise SimulationError(overflowed(f"{name} of {plan.dynamics!r}", plan.dtype))
