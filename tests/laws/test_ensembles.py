@@ -532,7 +532,7 @@ REFUSED = {
         "dynamics": Noisy(SelfAttention(), kappa=1.0),
         "solver": RK4(h=0.1),
     },
-    "engine must be one of auto, batch, resident, lanes": {"engine": "gpu"},
+    "engine must be one of auto, batch, resident, tiled, lanes": {"engine": "gpu"},
     "serves dynamics on the sphere, not PureAttention; use engine='batch'": {
         "dynamics": PureAttention(),
         "engine": "resident",

@@ -152,8 +152,8 @@ def test_repeats_are_added_where_the_error_is_large_and_count_once(tmp_path):
     result = sweep(spec, path)
     assert result.repeats.values.tolist() == [18, 18]
     more = whole(replace(spec, repeats=18))
-    np.testing.assert_allclose(result.mean_cosine, more.mean_cosine, rtol=1e-12)
-    np.testing.assert_allclose(result.mean_cosine_error, more.mean_cosine_error, rtol=1e-9)
+    np.testing.assert_allclose(result.mean_cosine, more.mean_cosine, rtol=1e-5)  # float32
+    np.testing.assert_allclose(result.mean_cosine_error, more.mean_cosine_error, rtol=1e-5)
     few = sweep(replace(spec, refine=Refine(error=10.0, most=3)), tmp_path / "f.zarr")
     assert few.repeats.values.tolist() == [6, 6]
 

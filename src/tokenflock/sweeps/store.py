@@ -184,7 +184,7 @@ class Store:
                     f"{name} has shape {cells[name].shape[1:]} here and {rest} elsewhere: a sweep"
                     " needs one shape; sweep what changes it in a sweep of its own"
                 )
-            data = array.packed(cells[name].reshape(*sizes, *rest))
+            data = array.packed(cells[name].reshape((*sizes, *rest)))
             digest.update(data)
             self._write(array.file(place), data)
         total = int.from_bytes(digest.digest(), "little")

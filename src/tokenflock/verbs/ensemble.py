@@ -89,6 +89,6 @@ def _in_memory(wanted: Asked) -> xr.Dataset:
     variables: dict[str, Any] = {}
     for name, (dims, attrs) in form.variables.items():
         values = np.stack([np.asarray(done[cell][name]) for cell in np.ndindex(*plan.shape)])
-        variables[name] = dims, values.reshape(*plan.shape, *values.shape[1:]), attrs
+        variables[name] = dims, values.reshape((*plan.shape, *values.shape[1:])), attrs
     attrs = {**form.attrs, "seconds": round(clock.perf_counter() - began, 4)}
     return xr.Dataset(variables, dict(form.coords), attrs)

@@ -32,10 +32,8 @@ SHARES = (0.98, 1.15, 0.98, 0.88)
 class Again(Density):
     """A density that was reached, with a small ripple."""
 
-    f: Array
-    "the density at the nodes"
-    ripple: float = 1e-2
-    "size of the ripple of degree 1"
+    f: Array  # the density at the nodes
+    ripple: float = 1e-2  # size of the ripple of degree 1
 
     def relative(self, grid: Grid) -> Array:
         return np.maximum(np.asarray(self.f), 1e-12) + self.ripple * np.cos(grid.coordinate)
