@@ -19,8 +19,7 @@ class FreshHead(Noise):
     with entries of variance 1/d.
     """
 
-    sharpness: float = 1.0
-    "beta of the fresh logits"
+    sharpness: float = 1.0  # beta of the fresh logits
 
     @property
     def replaces_drift(self) -> bool:
@@ -36,10 +35,8 @@ class FreshHead(Noise):
 class FreshFeedForward(Noise):
     """W sigma(A x) with W and A drawn anew: A with entries of variance 1, W of variance 1/(d m)."""
 
-    activation: Activation = Activation.TANH
-    "relu, tanh, ..."
-    hidden: int = 4
-    "m / d"
+    activation: Activation = Activation.TANH  # relu, tanh, ...
+    hidden: int = 4  # m / d
 
     @property
     def replaces_drift(self) -> bool:
