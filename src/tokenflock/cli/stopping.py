@@ -107,7 +107,21 @@ def _obey(number: int, frame: FrameType | None) -> Any:
     if asked():
         leave(code())
     _STATE.asked = number
+    if _importing(frame):
+        _say(f"error: {words()}\n")
+        leave(code())
     raise KeyboardInterrupt
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Whether a library is being imported: an exception in the midst of that may crash one that is
+    not written in Python.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _overheard(lost: Any) -> None:
