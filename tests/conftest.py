@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 
 import pytest
@@ -29,6 +30,14 @@ def pytest_configure(config):
 def pytest_unconfigure(config):
     if made := getattr(config, "made_cache", None):
         shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten():
+    """Programs of one file are forgotten after it: thousands of them fill the memory."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
 
 
 @pytest.fixture

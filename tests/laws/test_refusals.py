@@ -8,25 +8,27 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock.dynamics import PreNorm, SelfAttention
+from tokenflock.dynamics import Hardmax, PreNorm, SelfAttention
 from tokenflock.engines.memory import in_words, require_memory
 from tokenflock.solvers import Euler
 from tokenflock.starts import Given, Uniform
 
 
 @pytest.mark.parametrize(
-    ("start", "options", "words"),
+    ("law", "start", "options", "words"),
     [
-        (Uniform(n=10**12, d=2), {}, "tokens"),
-        (Uniform(n=32, d=10**9), {}, "dimensions"),
-        (Uniform(n=10**6, d=2), {}, "Streamed"),
-        (Uniform(n=32, d=2), {"frames": 10**9}, "fewer frames"),
+        (SelfAttention(), Uniform(n=10**12, d=2), {}, "tokens"),
+        (SelfAttention(), Uniform(n=32, d=10**9), {}, "dimensions"),
+        (Hardmax(), Uniform(n=10**6, d=2), {}, "Streamed"),  # softmax would listen by tiles
+        (SelfAttention(), Uniform(n=32, d=2), {"frames": 10**9}, "fewer frames"),
     ],
 )
-def test_what_the_memory_cannot_hold_is_refused_before_anything_is_allocated(start, options, words):
+def test_what_the_memory_cannot_hold_is_refused_before_anything_is_allocated(
+    law, start, options, words
+):
     began = time.monotonic()
     with pytest.raises(flock.UserError, match=r"needs .* of memory, and .* are free") as told:
-        flock.simulate(SelfAttention(), start, **options)
+        flock.simulate(law, start, **options)
     assert words in str(told.value)
     assert time.monotonic() - began < 5
 

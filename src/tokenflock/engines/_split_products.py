@@ -3,28 +3,80 @@ of two, high and low.
 
 a = a_1 + a_2 and b = b_1 + b_2 to 22 bits, so a b = a_1 b_1 + a_1 b_2 + a_2 b_1 up to 2^-22. Rows
 of a and columns of b are divided by their largest entry before and multiplied by it after, so that
-nothing leaves the range of half precision.
+nothing leaves the range of half precision. A large matrix that is read again at every step comes in
+halves from the beginning (`halves`): they go from memory to the tensor cores as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal, primitives
 
+RAISED = 2.0**12  # low halves of what is at most this are no subnormal numbers
+
+
+class Halves(NamedTuple):
+    """A matrix a = scale (high + low) in half precision."""
+
+    high: Any
+    low: Any
+    scale: Any
+
+    @property
+    def shape_of_whole(self) -> jax.ShapeDtypeStruct:
+        """The matrix that it stands for, as far as tracing needs to know."""
+        return jax.ShapeDtypeStruct(self.high.shape, jnp.float32)
+
+    @property
+    def T(self) -> Halves:
+        """The transposed matrix."""
+        return Halves(self.high.T, self.low.T, self.scale)
+
+    def joined(self) -> jax.Array:
+        """The matrix itself."""
+        return (self.high.astype(jnp.float32) + self.low.astype(jnp.float32)) * self.scale
+
+
+def halves(a: jax.Array) -> Halves:
+    """A matrix, or many, relative to its largest entry; for use outside of a kernel, where XLA may
+    drop a rounding that is undone.
+    """
+    top = jnp.max(jnp.abs(a), axis=(-2, -1), keepdims=True)
+    scale = jnp.where(top == 0, 1, top) / RAISED
+    a = a / scale
+    high = jax.lax.reduce_precision(a, exponent_bits=5, mantissa_bits=10)
+    low = (a - high).astype(jnp.float16)
+    return Halves(high.astype(jnp.float16), low, scale[..., 0, 0])
+
+
+def _in_halves(value: Any) -> bool:
+    return isinstance(value, Halves)
+
+
+def whole(value: Any) -> Any:
+    """A matrix in halves as it is; anything else as it came."""
+    return value.joined() if _in_halves(value) else value
+
 
 def with_split_products(function: Callable) -> Callable:
-    """The same function of (tokens, ...), with its matrix products done so.
+    """The same function of (tokens, ...), with its matrix products done so; matrices may come as
+    `Halves`.
 
     Those inside its loops stay as they are.
     """
 
     def evaluate(x: jax.Array, *rest: Any) -> Any:
-        closed, shape = jax.make_jaxpr(function, return_shape=True)(x, *rest)
-        flat = jax.tree.leaves((x, *rest))
+        flat = jax.tree.leaves((x, *rest), is_leaf=_in_halves)
+        shapes = jax.tree.map(
+            lambda leaf: leaf.shape_of_whole if _in_halves(leaf) else leaf,
+            (x, *rest),
+            is_leaf=_in_halves,
+        )
+        closed, shape = jax.make_jaxpr(function, return_shape=True)(*shapes)
         values = _evaluate(closed.jaxpr, closed.consts, flat, {closed.jaxpr.invars[0]})
         return jax.tree.unflatten(jax.tree.structure(shape), values)
 
@@ -49,16 +101,16 @@ def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any])
         call = equation.params.get(
             "jaxpr" if equation.primitive is primitives.jit_p else "call_jaxpr"
         )
-        if equation.primitive is primitives.dot_general_p and all(
-            jnp.ndim(value) == 2 for value in given
-        ):
+        if equation.primitive is primitives.dot_general_p and all(map(_is_matrix, given)):
             (a, b), (unit_a, unit_b) = given, unit
             results = [_product(a, b, unit_a, unit_b, equation.params["dimension_numbers"])]
         elif call is not None:
             inner = {variable for variable, is_unit in zip(call.jaxpr.invars, unit) if is_unit}
             results = _evaluate(call.jaxpr, call.consts, given, inner)
+        elif equation.primitive is primitives.transpose_p and _in_halves(given[0]):
+            results = [given[0].T]
         else:
-            bound = equation.primitive.bind(*given, **equation.params)
+            bound = equation.primitive.bind(*map(whole, given), **equation.params)
             results = bound if equation.primitive.multiple_results else [bound]
         if equation.primitive is primitives.transpose_p and unit[0]:
             units = units | set(equation.outvars)
@@ -66,7 +118,11 @@ def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any])
     return [read(variable) for variable in jaxpr.outvars]
 
 
-def _product(a: jax.Array, b: jax.Array, unit_a: bool, unit_b: bool, dimensions: Any) -> jax.Array:
+def _is_matrix(value: Any) -> bool:
+    return _in_halves(value) or jnp.ndim(value) == 2
+
+
+def _product(a: Any, b: Any, unit_a: bool, unit_b: bool, dimensions: Any) -> jax.Array:
     """a b for matrices, contracted over any side of each."""
     ((i,), (j,)), _ = dimensions
     (a_1, a_2, row), (b_1, b_2, column) = _split(a, i, unit_a), _split(b, j, unit_b)
@@ -75,16 +131,18 @@ def _product(a: jax.Array, b: jax.Array, unit_a: bool, unit_b: bool, dimensions:
         return jax.lax.dot_general(left, right, dimensions, jax.lax.Precision.DEFAULT, jnp.float32)
 
     y = times(a_2, b_1) + times(a_1, b_2) + times(a_1, b_1)
-    y = y if row is None else y * row[:, None]
+    y = y if row is None else y * (row[:, None] if jnp.ndim(row) else row)
     return y if column is None else y * column
 
 
-def _split(a: jax.Array, axis: int, unit: bool) -> tuple[jax.Array, jax.Array, jax.Array | None]:
-    """(high, low, scale) with a = scale (high + low); no scale for unit vectors."""
+def _split(a: Any, axis: int, unit: bool) -> Halves:
+    """The halves of a matrix, each line with a scale of its own; no scale for unit vectors."""
+    if isinstance(a, Halves):
+        return a
     scale = None
     if not unit:
         top = jnp.max(jnp.abs(a), axis=axis, keepdims=True)
         top = jnp.where(top == 0, 1, top)
         a, scale = a * (1 / top), top.reshape(-1)
     high = a.astype(jnp.float16)
-    return high, (a - high.astype(jnp.float32)).astype(jnp.float16), scale
+    return Halves(high, (a - high.astype(jnp.float32)).astype(jnp.float16), scale)

@@ -22,14 +22,15 @@ from jax.experimental.pallas import triton
 
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._padding import padded, widen
-from tokenflock.engines._split_products import with_split_products
+from tokenflock.engines._split_products import Halves, halves, whole, with_split_products
 from tokenflock.engines.job import Job, Parts, Paths, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import Observable, on_sphere
 from tokenflock.shapes import Array
 from tokenflock.spaces import Sphere
 
-MOST_TOKENS, MOST_COORDINATES, WIDEST_MATRIX = 128, 256, 64  # what fits on chip
+MOST_TOKENS, MOST_COORDINATES, WIDEST_MATRIX = 128, 256, 128  # what fits on chip
+WIDEST_WHOLE = 64  # side of the matrices that are split into halves on chip
 
 
 def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | None:
@@ -114,12 +115,14 @@ def _launch(
         jax.tree.map(partial(widen, d=d, wide=wide), parts), eqx.is_array
     )
     leaves, tree = jax.tree.flatten(arrays)
-    swept = [widen(values, d, wide, lead=1) for values in swept]
+    numbers = [_on_chip(leaf, lead=0) for leaf in leaves]
+    numbers += [_on_chip(widen(values, d, wide, lead=1), lead=1) for values in swept]
+    flat, places = jax.tree.flatten(numbers)
     frames = strides.shape[0]
     call = pl.pallas_call(
         partial(
             _kernel,
-            layout=_Layout(tree, static, paths, len(leaves), len(swept)),
+            layout=_Layout(tree, static, paths, len(leaves), places),
             frames=frames,
             delta=delta,
         ),
@@ -130,7 +133,13 @@ def _launch(
             num_warps=2 if tall * wide <= 1024 else 4, num_stages=1
         ),
     )
-    return call(x, w, strides, *leaves, *swept)
+    return call(x, w, strides, *flat)
+
+
+def _on_chip(a: jax.Array, lead: int) -> jax.Array | Halves:
+    """Large matrices in halves, which are read at every step; all else as it is."""
+    large = a.ndim - lead == 2 and min(a.shape[lead:]) > WIDEST_WHOLE
+    return halves(a) if large else a
 
 
 class _Layout(NamedTuple):
@@ -139,14 +148,26 @@ class _Layout(NamedTuple):
     tree: Any
     static: Parts
     paths: Paths
-    shared: int  # arrays that all systems share
-    swept: int  # arrays of numbers that differ between systems
+    shared: int  # numbers that all systems share; the rest differ between systems
+    places: Any  # which references make up a number
 
-    def read(self, refs: Sequence[Any], who: Any) -> Parts:
-        """The parts of one system."""
-        arrays = jax.tree.unflatten(self.tree, [ref[...] for ref in refs[: self.shared]])
-        own = [ref[who] for ref in refs[self.shared : self.shared + self.swept]]
-        return fill(eqx.combine(arrays, self.static), self.paths, own)
+    @property
+    def inputs(self) -> int:
+        """How many references are read."""
+        return self.places.num_leaves
+
+    def read(self, refs: Sequence[Any], who: Any) -> list[Any]:
+        """The numbers of one system."""
+        numbers = jax.tree.unflatten(self.places, list(refs[: self.inputs]))
+        return [
+            jax.tree.map(lambda ref: ref[...] if at < self.shared else ref[who], number)
+            for at, number in enumerate(numbers)
+        ]
+
+    def parts(self, numbers: Sequence[Any]) -> Parts:
+        """The parts that they make."""
+        arrays = jax.tree.unflatten(self.tree, list(numbers[: self.shared]))
+        return fill(eqx.combine(arrays, self.static), self.paths, list(numbers[self.shared :]))
 
 
 def _settled(
@@ -176,14 +197,19 @@ def _kernel(
     """One system from its first frame to its last."""
     who = pl.program_id(0)
     x, w = x_ref[who], w_ref[...]
-    outs = refs[layout.shared + layout.swept :]
+    outs = refs[layout.inputs :]
     # read anew at every step: matrices kept in registers would not fit
-    parts = partial(layout.read, refs, who)
+    read = partial(layout.read, refs, who)
+
+    def step(x, number, *numbers):
+        law, solver, _ = layout.parts(numbers)
+        return advance(solver, law, w, None, x.dtype)((x, number))
+
+    def look(x, *numbers):
+        return [on_sphere(observable, x, w) for observable in layout.parts(numbers)[2]]
 
     def advance_once(_, carry):
-        law, solver, _ = parts()
-        step = advance(solver, law, w, None, x.dtype)
-        return with_split_products(lambda *carry: step(carry))(*carry)
+        return with_split_products(step)(*carry, *read())
 
     def write(frame, values):
         for out, value in zip(outs, values):
@@ -191,14 +217,13 @@ def _kernel(
 
     def record(frame, x, settled):
         """Write the observables of a frame; returns them and whether they are final."""
-        observables = parts()[2]
+        numbers = read()
         # NaN where a token is: a count would not show it
         lost = 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0))
-        look = with_split_products(
-            lambda x: [on_sphere(observable, x, w) for observable in observables]
-        )
-        values = tuple(value.astype(jnp.float32) + lost for value in look(x))
+        seen = with_split_products(look)(x, *numbers)
+        values = tuple(value.astype(jnp.float32) + lost for value in seen)
         write(frame, values)
+        observables = layout.parts([whole(number) for number in numbers])[2]
         return values, settled if delta is None else _settled(observables, values, x, w, delta)
 
     def go_on(carry):
