@@ -1,5 +1,5 @@
-"""Random Q, K, V for every system (Figure 5 of arXiv 2312.10794, d = 128): engines against the plain
-loop of the field on one card in one run, and their errors against float64.
+"""Random Q, K, V for every system (Figure 5 of arXiv 2312.10794, d = 128): engines against the
+plain loop of the field on one card in one run, and their errors against float64.
 
 python benchmarks/figure5.py --out benchmarks/results/DATE-CARD-figure5.json
 """

@@ -184,6 +184,17 @@ def test_resident_equals_batch_with_random_matrices(per):
     check(Attention(beta=1.0), given(), over={"beta": [1.0, 3.0]}, matrices=law, observe=SMOOTH)
 
 
+@pytest.mark.parametrize("shared", [True, False], ids=["one for all", "each its own"])
+def test_resident_equals_batch_with_large_matrices_in_halves(shared):
+    """Matrices wider than 64 come in halves of half precision, with the digits of single."""
+    d, rng = 96, np.random.default_rng(3)
+    Q, V = (rng.normal(size=(2, d, d)) / np.sqrt(d) for _ in range(2))
+    law, over = (Attention(Q=Q[0], V=V[0]), {"beta": [1.0, 4.0]})
+    if not shared:
+        law, over = Attention(beta=2.0), {"Q": Q, "V": V}
+    check(law, Given(rng.normal(size=(8, d))), over=over, observe=SMOOTH)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "observe",
@@ -425,12 +436,12 @@ def test_resident_refuses_in_sentences():
         "cannot do MultiHead": resident.refusal(job(deep, observe, N), N, D),
         "cannot do Streamed": resident.refusal(job(Streamed(sa), observe, N), N, D),
         "n = 129": resident.refusal(job(sa, observe, 129), 129, D),
-        "side 65": resident.refusal(job(Attention(V=np.eye(65)), observe, N), N, 65),
-        "of side 70": resident.refusal(job(Attention(), observe, N), N, 70, random_matrices=True),
+        "side 129": resident.refusal(job(Attention(V=np.eye(129)), observe, N), N, 129),
+        "of side 140": resident.refusal(job(Attention(), observe, N), N, 140, random_matrices=True),
     }
     for words, sentence in cases.items():
         assert sentence is not None and words in sentence
-    assert resident.refusal(job(Attention(), observe, N), N, 70) is None
+    assert resident.refusal(job(Attention(), observe, N), N, 140) is None
 
 
 # --------------------------------------------------------------------------------------------------

@@ -117,6 +117,13 @@ STOCHASTIC = {
             "expected_logit",
             lambda right: lambda t, d: right(t, 10**9),
             "logit-16",
+            "logit-64",
+        ),
+        theory(
+            "layers of infinitely small steps",
+            "expected_logit",
+            lambda right: lambda t, d: right(t, d) + t * (1 - np.log(1.1) / 0.1),
+            "logit-64",
         ),
         theory(
             "a clock twice as fast",
@@ -295,6 +302,23 @@ NOISY = {
 }
 
 OPEN = {
+    "causal-limits": [
+        theory(
+            "a resting angle of another matrix",
+            "resting",
+            lambda right: lambda: right() + 1e-3,
+            "rest",
+            "eigenvalues",
+        ),
+        theory("a barrier at 90 degrees", "barrier", lambda right: lambda: np.pi / 2, "basin"),
+        numbers("a state that repels", times("rest/eigenvalue", -1.0), "stable", "eigenvalues"),
+        numbers(
+            "tokens that all end at the top eigenvector",
+            each(times("grid/end", 0.0), times("random/end", 0.0)),
+            "basin",
+            "share",
+        ),
+    ],
     "sa-transition": [
         theory(
             "the bend of USA for that of SA",

@@ -118,11 +118,12 @@ def _launch(
     numbers = [_on_chip(leaf, lead=0) for leaf in leaves]
     numbers += [_on_chip(widen(values, d, wide, lead=1), lead=1) for values in swept]
     flat, places = jax.tree.flatten(numbers)
+    large = any(isinstance(number, Halves) for number in numbers)
     frames = strides.shape[0]
     call = pl.pallas_call(
         partial(
             _kernel,
-            layout=_Layout(tree, static, paths, len(leaves), places),
+            layout=_Layout(tree, static, paths, len(leaves), places, large),
             frames=frames,
             delta=delta,
         ),
@@ -130,7 +131,7 @@ def _launch(
         grid=(count,),
         interpret=interpret,
         compiler_params=triton.CompilerParams(
-            num_warps=2 if tall * wide <= 1024 else 4, num_stages=1
+            num_warps=8 if large else 2 if tall * wide <= 1024 else 4, num_stages=1
         ),
     )
     return call(x, w, strides, *flat)
@@ -150,6 +151,7 @@ class _Layout(NamedTuple):
     paths: Paths
     shared: int  # numbers that all systems share; the rest differ between systems
     places: Any  # which references make up a number
+    large: bool  # whether there are matrices in halves
 
     @property
     def inputs(self) -> int:
@@ -159,10 +161,8 @@ class _Layout(NamedTuple):
     def read(self, refs: Sequence[Any], who: Any) -> list[Any]:
         """The numbers of one system."""
         numbers = jax.tree.unflatten(self.places, list(refs[: self.inputs]))
-        return [
-            jax.tree.map(lambda ref: ref[...] if at < self.shared else ref[who], number)
-            for at, number in enumerate(numbers)
-        ]
+        common = jax.tree.map(lambda ref: ref[...], numbers[: self.shared])
+        return common + jax.tree.map(lambda ref: ref[who], numbers[self.shared :])
 
     def parts(self, numbers: Sequence[Any]) -> Parts:
         """The parts that they make."""
@@ -223,8 +223,10 @@ def _kernel(
         seen = with_split_products(look)(x, *numbers)
         values = tuple(value.astype(jnp.float32) + lost for value in seen)
         write(frame, values)
+        if delta is None:
+            return values, settled
         observables = layout.parts([whole(number) for number in numbers])[2]
-        return values, settled if delta is None else _settled(observables, values, x, w, delta)
+        return values, _settled(observables, values, x, w, delta)
 
     def go_on(carry):
         frame, _, _, settled, _ = carry
@@ -233,9 +235,11 @@ def _kernel(
     def go(carry):
         frame, x, step, settled, _ = carry
         values, settled = record(frame, x, settled)
-        # the first step stands beside the record: both use x x^T, which is computed once
-        carry = advance_once(0, (x, step))
-        x, step = jax.lax.fori_loop(1, stride_ref[frame], advance_once, carry)
+        # the first step stands beside the record: both use x x^T, which is computed once; steps
+        # with large matrices fill the registers by themselves
+        beside = 0 if layout.large else 1
+        carry = advance_once(0, (x, step)) if beside else (x, step)
+        x, step = jax.lax.fori_loop(beside, stride_ref[frame], advance_once, carry)
         return frame + 1, x, step, settled, values
 
     zeros = tuple(jnp.float32(0) for _ in outs)

@@ -62,7 +62,7 @@ def _order(beta: float, kappa: float, n: int, h: float, scale: Scale) -> xr.Data
     run = flock.simulate(
         Noisy(Fast(Unnormalised(beta)), kappa=kappa),
         VonMisesFisher(n=n, d=2, kappa=2.0),
-        t=scale.pick(quick=12.0, paper=200.0),
+        t=scale.pick(quick=12.0, paper=60.0),
         frames=101,
         solver=EulerMaruyama(h=h),
         observe=[OrderParameter()],
