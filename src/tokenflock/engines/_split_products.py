@@ -10,6 +10,7 @@ halves from the beginning (`halves`): they go from memory to the tensor cores as
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -25,11 +26,6 @@ class Halves(NamedTuple):
     high: Any
     low: Any
     scale: Any
-
-    @property
-    def shape_of_whole(self) -> jax.ShapeDtypeStruct:
-        """The matrix that it stands for, as far as tracing needs to know."""
-        return jax.ShapeDtypeStruct(self.high.shape, jnp.float32)
 
     @property
     def T(self) -> Halves:
@@ -53,30 +49,32 @@ def halves(a: jax.Array) -> Halves:
     return Halves(high.astype(jnp.float16), low, scale[..., 0, 0])
 
 
-def _in_halves(value: Any) -> bool:
-    return isinstance(value, Halves)
+@dataclass(frozen=True)
+class Stored:
+    """A matrix that is read where it is used: what is never used is never read."""
+
+    shape: jax.ShapeDtypeStruct
+    read: Callable[[], Any]
 
 
 def whole(value: Any) -> Any:
-    """A matrix in halves as it is; anything else as it came."""
-    return value.joined() if _in_halves(value) else value
+    """A matrix as it is, wherever it comes from; anything else as it came."""
+    value = value.read() if isinstance(value, Stored) else value
+    return value.joined() if isinstance(value, Halves) else value
 
 
 def with_split_products(function: Callable) -> Callable:
-    """The same function of (tokens, ...), with its matrix products done so; matrices may come as
-    `Halves`.
+    """The same function of (tokens, ...), with its matrix products done so; matrices may be
+    `Stored`, as `Halves`.
 
     Those inside its loops stay as they are.
     """
 
     def evaluate(x: jax.Array, *rest: Any) -> Any:
-        flat = jax.tree.leaves((x, *rest), is_leaf=_in_halves)
-        shapes = jax.tree.map(
-            lambda leaf: leaf.shape_of_whole if _in_halves(leaf) else leaf,
-            (x, *rest),
-            is_leaf=_in_halves,
-        )
-        closed, shape = jax.make_jaxpr(function, return_shape=True)(*shapes)
+        flat, tree = jax.tree.flatten((x, *rest))
+        shapes = [leaf.shape if isinstance(leaf, Stored) else leaf for leaf in flat]
+        arguments = jax.tree.unflatten(tree, shapes)
+        closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
         values = _evaluate(closed.jaxpr, closed.consts, flat, {closed.jaxpr.invars[0]})
         return jax.tree.unflatten(jax.tree.structure(shape), values)
 
@@ -91,7 +89,10 @@ def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any])
     values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs)))
 
     def read(variable: Any) -> Any:
-        return variable.val if isinstance(variable, Literal) else values[variable]
+        if isinstance(variable, Literal):
+            return variable.val
+        value = values[variable]
+        return value.read() if isinstance(value, Stored) else value
 
     for equation in jaxpr.eqns:
         given = [read(variable) for variable in equation.invars]
@@ -107,7 +108,7 @@ def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any])
         elif call is not None:
             inner = {variable for variable, is_unit in zip(call.jaxpr.invars, unit) if is_unit}
             results = _evaluate(call.jaxpr, call.consts, given, inner)
-        elif equation.primitive is primitives.transpose_p and _in_halves(given[0]):
+        elif equation.primitive is primitives.transpose_p and isinstance(given[0], Halves):
             results = [given[0].T]
         else:
             bound = equation.primitive.bind(*map(whole, given), **equation.params)
@@ -119,7 +120,7 @@ def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any])
 
 
 def _is_matrix(value: Any) -> bool:
-    return _in_halves(value) or jnp.ndim(value) == 2
+    return isinstance(value, Halves) or jnp.ndim(value) == 2
 
 
 def _product(a: Any, b: Any, unit_a: bool, unit_b: bool, dimensions: Any) -> jax.Array:

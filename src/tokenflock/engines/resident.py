@@ -22,7 +22,7 @@ from jax.experimental.pallas import triton
 
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._padding import padded, widen
-from tokenflock.engines._split_products import Halves, halves, whole, with_split_products
+from tokenflock.engines._split_products import Halves, Stored, halves, whole, with_split_products
 from tokenflock.engines.job import Job, Parts, Paths, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import Observable, on_sphere
@@ -143,6 +143,14 @@ def _on_chip(a: jax.Array, lead: int) -> jax.Array | Halves:
     return halves(a) if large else a
 
 
+def _read(number: Any, at: Any) -> Any:
+    """What references hold at a place."""
+    if not isinstance(number, Halves):
+        return number[at]
+    shape = jax.ShapeDtypeStruct(number.high.shape[-2:], jnp.float32)
+    return Stored(shape, lambda: Halves(*(ref[at] for ref in number)))
+
+
 class _Layout(NamedTuple):
     """How the references that a kernel gets make up a law, a solver and observables."""
 
@@ -159,10 +167,11 @@ class _Layout(NamedTuple):
         return self.places.num_leaves
 
     def read(self, refs: Sequence[Any], who: Any) -> list[Any]:
-        """The numbers of one system."""
+        """The numbers of one system; large matrices are read where they are used."""
         numbers = jax.tree.unflatten(self.places, list(refs[: self.inputs]))
-        common = jax.tree.map(lambda ref: ref[...], numbers[: self.shared])
-        return common + jax.tree.map(lambda ref: ref[who], numbers[self.shared :])
+        return [
+            _read(number, ... if at < self.shared else who) for at, number in enumerate(numbers)
+        ]
 
     def parts(self, numbers: Sequence[Any]) -> Parts:
         """The parts that they make."""

@@ -39,7 +39,7 @@ CAPTION = (
 CONJECTURE = "a conjecture of arXiv 2411.04990 (from a secondary source); refuted here in this form"
 DERIVED = "derived here"
 B, v = 4.0, 0.4
-END = 60.0
+END = 120.0
 
 
 def law() -> Causal:
