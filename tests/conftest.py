@@ -18,6 +18,7 @@ ALWAYS = {
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
+SMALL = {"laws", "gradients"}  # folders of tests whose programs are many and small
 
 
 def pytest_configure(config):
@@ -60,6 +61,13 @@ def quick_compilation():
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
+
+
+def pytest_collection_modifyitems(items):
+    """The laws and their derivatives are such tests."""
+    for item in items:
+        if item.path.parent.name in SMALL:
+            item.fixturenames.insert(0, "quick_compilation")
 
 
 @pytest.fixture(scope="session")

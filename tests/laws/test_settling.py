@@ -70,7 +70,10 @@ def test_the_compiled_loop_does_not_rest_unless_it_may():
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
-@pytest.mark.parametrize(("n", "d"), [(7, 2), (7, 6), (12, 3)])
+@pytest.mark.parametrize(
+    ("n", "d"),
+    [(7, 2), *(pytest.param(*sides, marks=pytest.mark.slow) for sides in ((7, 6), (12, 3)))],
+)
 def test_every_frame_of_the_compiled_loop_is_that_of_batch_but_for_pairs_on_the_verge(law, n, d):
     """Frame by frame and system by system, the last frame too: a mean over all of them would hide
     one that is wrong.

@@ -121,7 +121,7 @@ def compare(laws: dict[str, Dynamics], solvers, observables, folder: Path, n=7, 
 
 
 def test_a_step_of_some_laws_and_all_observables_are_those_of_jax(tmp_path):
-    names = ("SelfAttention", "Unnormalised", "Causal", "Hardmax", "PreNorm", "NeuralODE")
+    names = ("SelfAttention", "Causal", "PreNorm")
     laws = {name: LAWS[name].example(7, 3, 0) for name in names}
     compare({"SelfAttention": laws.pop("SelfAttention")}, [Layer(H)], OBSERVABLES, tmp_path)
     compare(laws, [Layer(H)], (), tmp_path)
@@ -139,6 +139,7 @@ def test_every_law_by_every_solver_with_every_observable_is_that_of_jax(name, tm
     compare({name: law}, [solver(h=H) for solver in SOLVERS.values()], OBSERVABLES, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_block_with_heads_a_mask_and_a_feed_forward_part(tmp_path):
     block = Block.random(2, 4, seed=1, mask="causal", norm="pre", beta=1.5)
     compare({"Block": block}, [Layer(H)], (), tmp_path, d=4)

@@ -18,13 +18,7 @@ from tokenflock.reproduction.claim import NotRun
 from tokenflock.reproduction.item import find
 from tokenflock.reproduction.scale import QUICK
 
-CHEAP = {
-    "perspective/fig6",
-    "perspective/equivariance",
-    "perspective/hemisphere",
-    "perspective/bbgky",
-    "meanfield-models/ott-antonsen",
-}
+CHEAP = {"perspective/fig6", "perspective/bbgky"}
 
 
 def parameters():

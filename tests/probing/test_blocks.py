@@ -103,8 +103,22 @@ def own(norm, positions):
     return OwnGPT(network, None, facts)
 
 
-@pytest.mark.parametrize("positions", ["learned", "rotary"])
-@pytest.mark.parametrize("norm", ["pre", "post", "peri"])
+@pytest.mark.parametrize(
+    ("norm", "positions"),
+    [
+        ("pre", "rotary"),
+        ("post", "learned"),
+        *(
+            pytest.param(*pair, marks=pytest.mark.slow)
+            for pair in (
+                ("pre", "learned"),
+                ("post", "rotary"),
+                ("peri", "learned"),
+                ("peri", "rotary"),
+            )
+        ),
+    ],
+)
 def test_a_layer_of_our_own_model_is_its_block(norm, positions):
     model = own(norm, positions)
     x = np.asarray(model.network.states(jnp.arange(6)[None])[:, 0], float)

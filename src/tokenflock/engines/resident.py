@@ -194,6 +194,17 @@ def _settled(
     return on_sphere(MinimumCosine(), x, w) >= 1 - delta
 
 
+def _step(layout: _Layout, w: Array, x: Array, number: Array, *numbers: Any) -> Any:
+    """(x, number of the step) after a step."""
+    law, solver, _ = layout.parts(numbers)
+    return advance(solver, law, w, None, x.dtype)((x, number))
+
+
+def _look(layout: _Layout, w: Array, x: Array, *numbers: Any) -> list[Array]:
+    """The observables of a frame."""
+    return [on_sphere(observable, x, w) for observable in layout.parts(numbers)[2]]
+
+
 def _kernel(
     x_ref: Any,
     w_ref: Any,
@@ -210,15 +221,8 @@ def _kernel(
     # read anew at every step: matrices kept in registers would not fit
     read = partial(layout.read, refs, who)
 
-    def step(x, number, *numbers):
-        law, solver, _ = layout.parts(numbers)
-        return advance(solver, law, w, None, x.dtype)((x, number))
-
-    def look(x, *numbers):
-        return [on_sphere(observable, x, w) for observable in layout.parts(numbers)[2]]
-
     def advance_once(_, carry):
-        return with_split_products(step)(*carry, *read())
+        return with_split_products(partial(_step, layout, w))(*carry, *read())
 
     def write(frame, values):
         for out, value in zip(outs, values):
@@ -229,7 +233,7 @@ def _kernel(
         numbers = read()
         # NaN where a token is: a count would not show it
         lost = 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0))
-        seen = with_split_products(look)(x, *numbers)
+        seen = with_split_products(partial(_look, layout, w))(x, *numbers)
         values = tuple(value.astype(jnp.float32) + lost for value in seen)
         write(frame, values)
         if delta is None:
@@ -256,9 +260,4 @@ def _kernel(
         go_on, go, (jnp.int32(0), x, jnp.int32(0), jnp.array(False), zeros)
     )
     if delta is not None:  # consensus is for ever: the last values stand for the rest
-
-        def repeat(frame, carry):
-            write(frame, values)
-            return carry
-
-        jax.lax.fori_loop(frame, frames, repeat, 0)
+        jax.lax.fori_loop(frame, frames, lambda frame, _: write(frame, values), None)
