@@ -210,6 +210,7 @@ def test_a_result_larger_than_the_memory_is_written_opened_and_drawn(tmp_path, m
         repeats=256,
         frames=21,
         t=2.0,
+        cells=1,
     )
     size = 16 * 256 * 21 * 100 * 4
     path = tmp_path / "big.zarr"

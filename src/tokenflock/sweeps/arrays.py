@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -142,8 +143,8 @@ def group(attrs: Mapping[str, Any], arrays: Mapping[str, ZarrArray]) -> str:
 def read_group(path: Path) -> tuple[dict[str, Any], dict[str, ZarrArray]]:
     """(attributes, arrays) of a folder, checked before anything is believed."""
     try:
-        with open(path, "rb") as file:
-            text = file.read(LARGEST + 1)
+        with open(path, "rb") as file:  # a read takes the memory that it is told at once
+            text = file.read(min(LARGEST, os.fstat(file.fileno()).st_size) + 1)
         plain: Any = json.loads(text) if len(text) <= LARGEST else None
         attrs = plain["attributes"]
         inside = plain["consolidated_metadata"]["metadata"]
