@@ -17,6 +17,7 @@ import importlib
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import sys
@@ -32,6 +33,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tokenflock"
 NOTHING = 5  # what pytest returns where no test was asked for
+TOO_SLOW = (-signal.SIGXCPU, -signal.SIGKILL)  # how a process ends that takes too long
+PATIENCE = 4  # seconds on the clock for each of the processor
 HARMLESS = Path(__file__).with_name("equivalent.txt")
 
 LAWS, ORACLES, MEAN = (f"tests/{name}/test_" for name in ("laws", "oracles", "meanfield"))
@@ -60,6 +63,7 @@ TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the
     "reproduction": [
         f"tests/papers/test_{name}.py" for name in ("claims", "verdicts", "reproduce")
     ],
+    "sweeps": [f"tests/sweeps/test_{name}.py" for name in ("sweeps", "specs")],
 }
 NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds those of the others
     "dynamics/_harmonics dynamics/fast": "meanfield/fast",
@@ -362,8 +366,11 @@ def outcome(mutant: Mutant, tests: list[str], copied: Path, limit: float) -> str
         for marks in ("not slow", "slow"):
             child = os.fork()  # the libraries are loaded already, this one is not
             if child == 0:
+                seconds = int(limit)  # of the processor: a busy machine catches no bug
+                resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
                 _run_tests([*options, "-m", marks, f"--rootdir={ROOT}", str(path), *tests], copied)
-            code = _waited(child, limit)
+            code = _waited(child, PATIENCE * limit)
+            code = None if code in TOO_SLOW else code
             if code not in (0, NOTHING):
                 break
     finally:
@@ -464,7 +471,9 @@ def main() -> None:
     parser.add_argument("--folders", default=",".join(TESTS), help="below src/tokenflock")
     parser.add_argument("--sample", type=int, default=20, help="bugs for each folder")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=300, help="seconds for one bug")
+    parser.add_argument(
+        "--limit", type=float, default=300, help="seconds of the processor for one bug"
+    )
     parser.add_argument("--again", type=Path, help="plant what the output of another run names")
     choices = ["all", "survivors", "planted", "tests"]
     parser.add_argument("--list", choices=choices, default="survivors")

@@ -302,6 +302,25 @@ NOISY = {
 }
 
 OPEN = {
+    "cluster-number": [
+        theory(
+            "caps of radius 1/beta",
+            "exponent",
+            lambda right: lambda d: 2 * right(d),
+            *(f"{name}-{d}" for name in ("full", "causal") for d in (2, 3, 4, 5)),
+        ),
+        numbers(
+            "as many clusters whatever beta is",
+            each(
+                *(
+                    put(f"{name}/{d}/count", lambda count, part: 7.0)
+                    for name in ("full", "causal")
+                    for d in (2, 3, 4, 5)
+                )
+            ),
+            *(f"{name}-{d}" for name in ("full", "causal") for d in (2, 3, 4, 5)),
+        ),
+    ],
     "causal-limits": [
         theory(
             "a resting angle of another matrix",
