@@ -161,6 +161,7 @@ def test_all_mistakes_are_told_at_once():
         (GOOD + "[refine]\nevery = 2", "line 16: refine must be by bend"),
         (GOOD + "[refine]\nbend = 1\nobservable = 'energy'", "observable must be one of"),
         ("keep = true\n" + GOOD + "[refine]\nbend = 1", "without keep"),
+        ("quantiles = [0.5, 2.0]\n" + GOOD, "line 1: quantiles must be between 0 and 1"),
     ],
 )
 def test_what_is_no_spec_is_told_in_words(text, words):
