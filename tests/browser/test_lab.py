@@ -67,7 +67,8 @@ CASES = {
 def test_its_tokens_are_those_of_simulate_with_the_same_seed(visit, case, tmp_path):
     law, solver, d, steps, tolerance = CASES[case]
     start = Uniform(n=32, d=d)
-    path = flock.lab(law, start, solver=solver, seed=5, embed=True).save(tmp_path / "figure.html")
+    page = flock.lab(law, start, solver=solver, seed=5, embed=True, play=False)
+    path = page.save(tmp_path / "figure.html")
     page = visit(path=path)
     tokens = advanced(page, steps).reshape(32, d)
     run = flock.simulate(law, start, t=steps * solver.h, solver=solver, frames=2, seed=5)

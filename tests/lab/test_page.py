@@ -17,6 +17,7 @@ import tokenflock as flock
 from tokenflock.catalogue import entries
 from tokenflock.dynamics import Noisy, SelfAttention, Unnormalised
 from tokenflock.laboratory import bounds, diagrams, page, recordings, specimens
+from tokenflock.laboratory.ready import shipped_diagrams
 from tokenflock.starts import Cap, Uniform
 
 SMALL = {"schema": {}, "programs": [], "theory": {}}
@@ -37,7 +38,7 @@ def test_a_page_is_one_file_that_loads_nothing(figure, tmp_path):
 
 
 def test_a_live_figure_is_small(figure):
-    assert len(figure.html) < 200_000
+    assert len(figure.html.encode()) < 120_000
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(figure):
@@ -133,7 +134,7 @@ def test_the_shipped_diagrams_agree_with_the_law_at_their_edges():
     """At t = 0 random tokens on the circle have met with probability arccos(1 - delta) / pi; at
     small beta all have met at the end.
     """
-    for chart in diagrams.shipped():
+    for chart in shipped_diagrams():
         table = np.array(chart["values"]).reshape(len(chart["beta"]), len(chart["time"]))
         assert table[0, -1] > 0.95
         if chart["state"]["d"] == 2:

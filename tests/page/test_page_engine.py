@@ -290,8 +290,34 @@ def test_functions_of_the_page_are_exact_to_rounding(tmp_path):
     (told,) = answers([case(made, [state(x, np.full(1000, 1e-3), steps=0)])], tmp_path)
     wanted = [np.exp(700 * x), special.erf(6 * x), special.erfinv(x), np.round(8 * x)]
     got = decoded(told[0]["seen"]["functions"]).reshape(5, *x.shape)
+    assert got[0, 0, 0] == 1
     for values, exact in zip(got, [*wanted, special.expit(9 * x)], strict=True):
         np.testing.assert_allclose(values, exact, rtol=5e-14 if exact is wanted[2] else 3e-15)
+
+
+class Extremes(Observable):
+    """Exponentials of numbers far beyond those of doubles, and the largest of some."""
+
+    def measure(self, x: Tokens, w: Weights) -> jax.Array:
+        far = jnp.array([-jnp.inf, -1e9, -746.0, 709.0, 710.0, 1e300, jnp.inf, jnp.nan])
+        values = jnp.where(jnp.isfinite(x[:, 0]), x[:, 0], jnp.nan)
+        ends = jnp.stack([jnp.max(values), jnp.min(values)])
+        return jnp.concatenate([jnp.exp(far * (1 + 0 * w[0])), ends])
+
+
+def test_exponentials_and_extremes_of_numbers_that_are_none(tmp_path):
+    made = program(NeuralODE.example(3, 3), Layer(), [Extremes()], d=3)
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    broken = x.copy()
+    broken[1, 0] = np.nan
+    states = [state(each, np.full(5, 0.2), steps=0) for each in (x, broken)]
+    told, lost = (
+        decoded(each["seen"]["extremes"]) for each in answers([case(made, states)], tmp_path)[0]
+    )
+    wanted = [0, 0, 0, np.exp(709.0), np.inf, np.inf, np.inf, np.nan]
+    np.testing.assert_allclose(told[:8], wanted, rtol=1e-14, atol=1e-323)
+    assert told[8:].tolist() == [x[:, 0].max(), x[:, 0].min()]
+    assert np.isnan(lost[8:]).all()
 
 
 def test_parts_of_a_block_are_parameters():

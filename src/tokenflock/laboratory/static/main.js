@@ -2,6 +2,8 @@
 
 const PACKED = JSON.parse(document.getElementById("data").textContent);
 
+const FIGURE = document.body.classList.contains("figure");
+
 async function unpacked(text) { // deflated JSON in base64
   const binary = atob(text), bytes = new Uint8Array(binary.length);
   for (let k = 0; k < binary.length; k++) bytes[k] = binary.charCodeAt(k);
@@ -185,33 +187,6 @@ const act = {
 
 function dimension() { return lab.recording ? lab.recording.d : lab.state.d; }
 
-function pageText() { // this page as it was written, with the state of now as the one it opens with
-  const copy = document.documentElement.cloneNode(true), packed = { ...PACKED, state: lab.recording ? PACKED.state : lab.state };
-  for (const id of ["controls", "instruments", "lessons", "map", "leave", "say"]) copy.querySelector(`#${id}`).replaceChildren();
-  for (const drawer of copy.querySelectorAll(".drawer")) drawer.hidden = true;
-  copy.querySelector("#data").textContent = JSON.stringify(packed).replace(/</g, "\\u003c");
-  return `<!DOCTYPE html>\n${copy.outerHTML}`;
-}
-
-function saved(name, kind, width, height, draw) {
-  const tone = colours();
-  if (kind === "svg") { const pen = new SvgPen(width, height); draw(pen, tone); Export.save(`${name}.svg`, pen.written(), "image/svg+xml"); return; }
-  const canvas = document.createElement("canvas");
-  draw(new CanvasPen(canvas, width, height, 2), tone);
-  canvas.toBlob((blob) => Export.save(`${name}.png`, blob, "image/png"));
-}
-
-async function filmed() {
-  const told = document.getElementById("filming"), canvas = document.createElement("canvas"), count = lab.history.length, memory = {};
-  if (count < 2) { told.textContent = "There is nothing to film yet: press play first."; return; }
-  pause();
-  const tone = colours(), seconds = Math.max(2, Math.min(12, count / 30));
-  try {
-    const { blob, ending } = await Export.film(canvas, count, (k) => Stage.draw(new CanvasPen(canvas, 720, 720, 1), sceneOf(lab.history, k, memory, dimension()), tone), seconds, (share) => { told.textContent = `filming, ${Math.round(100 * share)} %`; });
-    Export.save(`run.${ending}`, blob, blob.type); told.textContent = `saved run.${ending}`;
-  } catch (error) { told.textContent = error.message; }
-}
-
 function edit(change) { // tokens by hand; the run goes on from them
   const frame = lab.shownFrame();
   if (!frame || lab.recording) return;
@@ -226,22 +201,6 @@ function edit(change) { // tokens by hand; the run goes on from them
   if (on) runner.play(lab.state.rate, lab.state.until);
   if (!lab.held || w) Controls.build(document.getElementById("controls"), lab, act);
   remember();
-}
-
-function mergeClusters() {
-  const labels = lab.seen("cluster_labels");
-  if (!labels) return;
-  edit((x, w) => {
-    const d = lab.state.d, sphere = lab.view.sphere, groups = new Map();
-    labels.forEach((label, i) => { if (!groups.has(label)) groups.set(label, []); groups.get(label).push(i); });
-    const tokens = [], weights = [];
-    for (const members of groups.values()) {
-      const mass = members.reduce((sum, i) => sum + w[i], 0), mean = Array.from({ length: d }, (_, k) => members.reduce((sum, i) => sum + w[i] * x[d * i + k], 0) / mass);
-      const length = sphere ? Math.hypot(...mean) || 1 : 1;
-      tokens.push(...mean.map((value) => value / length)); weights.push(mass);
-    }
-    return [Float64Array.from(tokens), Float64Array.from(weights)];
-  });
 }
 
 function hovered(i, left, top) {
@@ -359,7 +318,7 @@ function buttons() {
   on("again", "click", () => restart());
   on("anew", "click", () => { lab.state.seed = (lab.state.seed + 1) % 2 ** 31; lab.state.edited = null; lab.state.weights = null; rebuilt(); });
   on("scrub", "input", () => { pause(); lab.shown = Number(document.getElementById("scrub").value); lab.dirty = true; });
-  on("merge", "click", mergeClusters);
+  on("merge", "click", () => mergeClusters());
   on("trails", "change", () => { lab.trails = document.getElementById("trails").checked; lab.dirty = true; });
   on("log", "change", () => { lab.log = document.getElementById("log").checked; lab.dirty = true; });
   on("word", "input", () => findWord(document.getElementById("word").value));
@@ -408,14 +367,27 @@ function drops() {
   });
 }
 
+// It plays when it is opened, where motion is welcome and while it is seen; a pause by hand stays.
+function playWhenSeen() {
+  let wanted = PACKED.play && !matchMedia("(prefers-reduced-motion: reduce)").matches, seen = false;
+  const follow = () => {
+    const on = seen && !document.hidden;
+    if (on && wanted && !lab.playing) { wanted = false; play(); }
+    else if (!on && lab.playing) { wanted = true; pause(); }
+  };
+  document.addEventListener("visibilitychange", follow);
+  document.addEventListener("click", () => { wanted = false; }, true);
+  new IntersectionObserver((entries) => { seen = entries[entries.length - 1].isIntersecting; follow(); }, { threshold: 0.2 }).observe(document.getElementById("stage"));
+}
+
 async function boot() {
   const packed = await unpacked(PACKED.packed);
   lab.schema = packed.schema; lab.programs = packed.programs; lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.given = packed.given || null; lab.trails = true;
   const linked = fromLink(lab.schema, location.hash), opening = linked || checkedState(lab.schema, PACKED.state || {});
   lab.state = opening.state;
   runner = new Runner(document.getElementById("worker").textContent, hear);
-  buttons(); keys(); drops();
-  Panels.build(document.getElementById("instruments"), lab, act);
+  buttons(); keys(); if (!FIGURE) drops();
+  Panels.build(document.getElementById("instruments"), lab, act, FIGURE ? PACKED.panels : null);
   Pointer.listen(document.getElementById("stage"), lab, act);
   new ResizeObserver(() => { lab.dirty = true; }).observe(document.getElementById("scene"));
   document.getElementById("instruments").addEventListener("scroll", act.redraw); addEventListener("scroll", act.redraw, { passive: true });
@@ -424,7 +396,7 @@ async function boot() {
   rebuilt(false);
   say(...opening.problems);
   (packed.recordings || []).forEach((raw, k) => { try { showRecording(Models.opened(raw), k === 1); } catch (error) { say(`Not opened: ${error.message}`); } });
-  if (PACKED.play) play();
+  playWhenSeen();
   requestAnimationFrame(paint);
   lab.advance = once; lab.runner = runner;
   window.tokenflockLab = lab; // for tests and the curious

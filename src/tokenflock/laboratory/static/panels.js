@@ -55,13 +55,13 @@ const Panels = (() => {
     return null;
   }
 
-  function build(home, lab, act) {
+  function build(home, lab, act, names = null) { // all of them, or those that a figure has
     home.replaceChildren();
-    lab.panels = LIST.map((panel) => {
+    lab.panels = LIST.filter((panel) => names === null || names.includes(panel.name)).map((panel) => {
       const canvas = element("canvas", { role: "img", "aria-label": panel.title }), value = element("output");
       const save = (kind) => element("button", { type: "button", class: "save", text: kind, "aria-label": `save ${panel.title} as ${kind}`, onclick: () => act.savePanel(panel, kind) });
       const place = element("section", { class: `panel${panel.tall ? " tall" : ""}${panel.timed ? " timed" : ""}`, "data-panel": panel.name, "aria-label": panel.title },
-        element("h2", {}, element("span", { text: panel.title }), value, element("span", {}, save("png"), save("svg"))), canvas);
+        element("h2", {}, element("span", { text: panel.title }), value, names ? "" : element("span", {}, save("png"), save("svg"))), canvas);
       home.append(place);
       const made = { ...panel, canvas, value, home: place, back: null };
       if (panel.timed) canvas.addEventListener("click", (event) => { if (made.back) act.scrubTo(made.back.timeAt(event.clientX - canvas.getBoundingClientRect().left)); });
