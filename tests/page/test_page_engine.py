@@ -32,7 +32,7 @@ from tokenflock.shapes import Points, Time, Tokens, Weights
 from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, Heun, Layer
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.spaces import Sphere
-from tokenflock.starts import Polygon, Uniform
+from tokenflock.starts import Clusters, Gaussian, Polygon, Uniform
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed: no page can be run")
 
@@ -202,7 +202,9 @@ def test_a_seed_starts_from_the_library_s_tokens(tmp_path):
         start = entry.load().example()
         n, d = start.shape
         try:
-            cases.append({"source": start_program(start, d=d).source, "draw": [[n, 0, 9]]})
+            made = start_program(start, d=d)
+            numbers = [parameter["default"] for parameter in made.manifest["parameters"]]
+            cases.append({"source": made.source, "draw": [[n, 0, 9, numbers]]})
         except UserError:
             refused.append(entry.name)
             continue
@@ -214,6 +216,20 @@ def test_a_seed_starts_from_the_library_s_tokens(tmp_path):
         assert isinstance(told, list), f"{name}: {told}"
         near(decoded(told[0][0]), x.astype(float), 1e-6)
         assert decoded(told[0][1]).tolist() == key.tolist()
+
+
+def test_one_program_of_a_start_serves_all_its_numbers(tmp_path):
+    cases, wanted = [], []
+    for usual, other, value in (
+        (Gaussian(n=8, d=3), Gaussian(n=30, d=3, scale=2.5), 2.5),
+        (Clusters(n=8, d=3), Clusters(n=30, d=3, spread=0.3), 0.3),
+    ):
+        made = start_program(usual, d=3)
+        assert len(made.manifest["parameters"]) == 1
+        cases.append({"source": made.source, "draw": [[30, 0, 4, [[value]]]]})
+        wanted.append(np.asarray(other.draw(jax.random.split(jax.random.key(4))[0]), float))
+    for told, x in zip(answers(cases, tmp_path), wanted, strict=True):
+        near(decoded(told[0][0]), x, 1e-6)
 
 
 def test_what_cannot_be_translated_is_refused_in_a_line():

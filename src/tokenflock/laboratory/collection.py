@@ -98,7 +98,8 @@ def made_anew(
         "matrices": {str(d): schema.matrices(d) for d in dimensions},
         **words(),
     }
-    theory = {str(d): tables.energies(d) for d in dimensions} | {"cosine": tables.cosines()}
+    theory = {str(d): tables.energies(d) for d in dimensions}
+    theory |= {"cosine": tables.cosines(), "polygon": tables.polygons()}
     made = {"schema": told, "programs": kept.programs, "theory": theory}
     return made | {"usual": usual(made) if names is None else None, "key": key(), "jax": JAX}
 

@@ -32,7 +32,8 @@ def cut(
         "deltas": [DELTA],
         "matrices": {},
     }
-    names = [name for name, panel in ((d, "energy"), ("cosine", "order")) if panel in panels]
+    tables = {d: "energy", "cosine": "order", "polygon": "spectrum"}
+    names = [name for name, panel in tables.items() if panel in panels]
     theory = {name: collection["theory"][name] for name in names}
     made = {"schema": schema, "programs": programs.list, "theory": theory}
     return made, {**state, "choices": {}}

@@ -14,7 +14,7 @@ from tokenflock.laboratory import diagrams
 from tokenflock.laboratory.collection import collected
 from tokenflock.laboratory.opening import alone, exact, opening
 from tokenflock.laboratory.page import PANELS, RATE, Content, page
-from tokenflock.laboratory.ready import ready_made, shipped_diagrams
+from tokenflock.laboratory.ready import ready_made, shipped_diagrams, shipped_model
 from tokenflock.laboratory.sheet import Lab
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.starts.start import Start
@@ -93,8 +93,10 @@ def _of_law(
         collection, state = opening(collected(progress), *asked)
     else:
         collection, state = alone(*asked, panels)
-    maps = shipped_diagrams() if panels is None else []
-    return Content(collection, state, maps, given=exact(law, start, seed, state))
+    given = exact(law, start, seed, state)
+    if panels is not None:
+        return Content(collection, state, given=given)
+    return Content(collection, state, shipped_diagrams(), model=shipped_model(), given=given)
 
 
 def _shown(
@@ -121,4 +123,5 @@ def _shown(
         collection, state = alone(None, Uniform(n=8, d=3), None, 0)
         return Content(collection, state, recordings=shown)
     state = {**maps[0]["state"]} if maps else {}
-    return Content(collected(progress), state, [*maps, *shipped_diagrams()], shown)
+    charts = [*maps, *shipped_diagrams()]
+    return Content(collected(progress), state, charts, shown, model=shipped_model())

@@ -29,12 +29,15 @@ SCRIPTS = (
     "pointer",
     "panels",
     "drawers",
+    "gif",
     "taking",
     "main",
 )
-WHOLE = ("export", "map", "lessons", "drawers", "taking")  # what a small figure does without
+WORKER = ("eigenvalues", "foresight", "worker")  # what runs beside the page
+WHOLE = ("export", "map", "lessons", "drawers", "gif", "taking")  # what a small figure does without
+FORESEEING = {"energy", "clusters", "spectrum"}  # panels that look ahead
 RATE = 30.0  # steps a second
-PANELS = ("histogram", "energy", "clusters", "order", "attention")
+PANELS = ("histogram", "energy", "clusters", "order", "spectrum", "attention")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Content:
     play: bool = True
     figure: bool = False
     panels: Sequence[str] = ()  # the instruments of a figure
+    model: dict[str, Any] | None = None  # the tokens of the model in the last lesson
     given: dict[str, Any] | None = None  # tokens that the library drew for the opening state
 
 
@@ -58,6 +62,7 @@ def page(content: Content) -> str:
         **{name: content.collection[name] for name in ("schema", "programs", "theory")},
         "maps": content.maps,
         "recordings": content.recordings,
+        "model": content.model,
         "given": content.given,
     }
     data = {
@@ -72,8 +77,8 @@ def page(content: Content) -> str:
         "class": _class(content),
         "style": _static("lab.css"),
         "data": _embedded(data),
-        "worker": _script("worker"),
-        "script": "\n".join(map(_script, _scripts(content.figure))),
+        "worker": "\n".join(map(_script, _workers(content))),
+        "script": "\n".join(map(_script, _scripts(content))),
     }
     text = _static("page.html")
     for name, value in parts.items():
@@ -89,8 +94,16 @@ def _class(content: Content) -> str:
     return ' class="figure panels"' if content.panels else ' class="figure"'
 
 
-def _scripts(figure: bool) -> list[str]:
-    return [name for name in SCRIPTS if not (figure and name in WHOLE)]
+def _scripts(content: Content) -> list[str]:
+    """The scripts of a page; a small figure does without many."""
+    spared = (*WHOLE, *(() if content.recordings else ("models",))) if content.figure else ()
+    return [name for name in SCRIPTS if name not in spared]
+
+
+def _workers(content: Content) -> tuple[str, ...]:
+    """What runs beside the page: what no panel of a figure shows is not foreseen."""
+    foreseen = not content.figure or not FORESEEING.isdisjoint(content.panels)
+    return WORKER if foreseen else WORKER[-1:]
 
 
 @cache

@@ -11,6 +11,7 @@ from tokenflock.laboratory.page import RATE, Content, page
 from tokenflock.laboratory.sheet import Lab
 
 DIAGRAMS = "diagrams.json"
+MODEL = "model.json"
 
 
 def ready_made() -> Content | None:
@@ -22,7 +23,8 @@ def ready_made() -> Content | None:
         return None
     usual = collection["usual"]
     state = {"rate": RATE, **usual["state"]}
-    return Content(collection, state, shipped_diagrams(), given=usual["given"])
+    more = {"model": shipped_model(), "given": usual["given"]}
+    return Content(collection, state, shipped_diagrams(), **more)
 
 
 def ready_page() -> Lab | None:
@@ -33,5 +35,14 @@ def ready_page() -> Lab | None:
 
 def shipped_diagrams() -> list[dict[str, Any]]:
     """The diagrams that come with the library (tools/lab_diagrams.py computed them)."""
-    home = files("tokenflock.laboratory") / "static" / DIAGRAMS
+    return _static(DIAGRAMS)
+
+
+def shipped_model() -> dict[str, Any]:
+    """The tokens of a small model that comes with the library (tools/lab_model.py trained it)."""
+    return _static(MODEL)
+
+
+def _static(name: str) -> Any:
+    home = files("tokenflock.laboratory") / "static" / name
     return json.loads(home.read_text(encoding="utf-8"))

@@ -28,6 +28,12 @@ const lab = {
   },
   hasBounds() { return !this.recording && this.variant().bounded === true; },
   ordered() { return Boolean(this.recording) || this.variant().ordered === true; },
+  polygon() { // the growth rate of theory about as many equal clusters on the circle, where this law has it
+    const count = this.seen("cluster_count"), beta = this.beta(), tables = this.theory && this.theory.polygon;
+    if (this.recording || !tables || !count || beta === null || this.state.d !== 2 || !this.variant().equiangular) return null;
+    const log = tables[count[0]] ? Instruments.tabulated(tables[count[0]], beta) : null;
+    return log === null ? null : { count: count[0], rate: Math.exp(log) };
+  },
   curve() { // the cosine of orthogonal tokens, as the library tabulated it, where this law has it
     const table = this.theory && this.theory.cosine, beta = this.beta();
     if (this.recording || !table || !this.variant().equiangular || beta === null || this.state.n !== table.n || this.state.edited) return null;
@@ -67,7 +73,8 @@ function loaded() {
     lens: lens ? lens.manifest.parameters.map((parameter) => parameter.default) : [],
   };
   const names = (each) => (each ? each.manifest.observables.map((one) => one.name) : []);
-  return { source: made.source, sight: sight && sight.source, instruments: lens && lens.source, wanted: Panels.wanted(names(sight), names(lens)), ...numbers };
+  const about = { numbers: Panels.NUMBERS, d: state.d, delta: state.delta, sphere: variant.sphere, ordered: variant.ordered, smooth: !made.manifest.noise };
+  return { about, source: made.source, sight: sight && sight.source, instruments: lens && lens.source, wanted: Panels.wanted(names(sight), names(lens)), ...numbers };
 }
 
 function begin() { // from the start, with the seed of the state
@@ -175,7 +182,7 @@ const act = {
   remove(i) { edit((x, w) => { if (w.length < 2) return null; const d = lab.state.d, left = w.filter((_, j) => j !== i), total = left.reduce((a, b) => a + b, 0); return [x.filter((_, j) => Math.floor(j / d) !== i), left.map((value) => value / total)]; }); },
   link() { return location.href.split("#")[0] + toLink(lab.state); },
   scrubTo(t) { const frames = lab.history.frames; let best = 0; frames.forEach((frame, k) => { if (Math.abs(frame.t - t) < Math.abs(frames[best].t - t)) best = k; }); pause(); lab.shown = best; lab.dirty = true; },
-  lesson(k) { const lesson = LESSONS[k]; const { state } = checkedState(lab.schema, { ...freshState(), ...lesson.state }); lab.state = state; lab.log = lesson.log === true; document.getElementById("log").checked = lab.log; document.getElementById("speed").value = nearestSpeed(state.rate); Drawers.lessons(lab, act, k); rebuilt(lesson.play); if (lesson.open) open(lesson.open, lesson.open !== "lessons"); },
+  lesson(k) { const lesson = LESSONS[k]; const { state } = checkedState(lab.schema, { ...freshState(), ...lesson.state }); lab.state = state; lab.log = lesson.log === true; document.getElementById("log").checked = lab.log; document.getElementById("speed").value = nearestSpeed(state.rate); Drawers.lessons(lab, act, k); rebuilt(lesson.play); if (lesson.open) open(lesson.open, lesson.open !== "lessons"); if (lesson.model && lab.model) { showRecording(Models.opened(lab.model)); play(); } },
   mapped(chart, at) { const { state } = checkedState(lab.schema, { ...freshState(), ...chart.state, values: { ...chart.state.values, [chart.path || "beta"]: at.beta }, until: at.t, rate: 120 }); lab.state = state; lab.here = at; document.getElementById("speed").value = nearestSpeed(state.rate); rebuilt(true); },
   savePanel(panel, kind) { saved(`${panel.name}`, kind, 640, panel.tall ? 480 : 300, (pen, tone) => panel.draw(pen, tone, lab)); },
   saveStage(kind) { saved("tokens", kind, 960, 960, (pen, tone) => Stage.draw(pen, sceneOf(lab.history, lab.shownPlace(), lab.memory, lab.state.d), tone)); },
@@ -183,6 +190,7 @@ const act = {
   json() { Export.save("run.json", Export.json({ ...lab, state: { ...lab.state, d: dimension() } }, lab.history), "application/json"); },
   html() { Export.save("lab.html", pageText(), "text/html"); },
   film() { filmed(); },
+  gif() { filmedAsGif(); },
 };
 
 function dimension() { return lab.recording ? lab.recording.d : lab.state.d; }
@@ -382,7 +390,7 @@ function playWhenSeen() {
 
 async function boot() {
   const packed = await unpacked(PACKED.packed);
-  lab.schema = packed.schema; lab.programs = packed.programs; lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.given = packed.given || null; lab.trails = true;
+  lab.schema = packed.schema; lab.programs = packed.programs; lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.given = packed.given || null; lab.model = packed.model || null; lab.trails = true;
   const linked = fromLink(lab.schema, location.hash), opening = linked || checkedState(lab.schema, PACKED.state || {});
   lab.state = opening.state;
   runner = new Runner(document.getElementById("worker").textContent, hear);

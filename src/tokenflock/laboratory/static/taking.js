@@ -42,3 +42,17 @@ function mergeClusters() {
     return [Float64Array.from(tokens), Float64Array.from(weights)];
   });
 }
+
+async function filmedAsGif() { // fewer and smaller pictures than the film has: a GIF is large
+  const told = document.getElementById("filming"), canvas = document.createElement("canvas"), count = lab.history.length, memory = {}, pictures = [];
+  if (count < 2) { told.textContent = "There is nothing to film yet: press play first."; return; }
+  pause();
+  const tone = colours(), frames = Math.min(90, count);
+  for (let k = 0; k < frames; k++) {
+    const pen = new CanvasPen(canvas, 420, 420, 1);
+    Stage.draw(pen, sceneOf(lab.history, Math.round(k * (count - 1) / (frames - 1)), memory, dimension()), tone);
+    pictures.push(pen.context.getImageData(0, 0, 420, 420));
+    if (k % 8 === 0) { told.textContent = `drawing, ${Math.round(100 * k / frames)} %`; await new Promise((resolve) => setTimeout(resolve, 0)); }
+  }
+  Export.save("run.gif", Gif.film(pictures, 6), "image/gif"); told.textContent = "saved run.gif";
+}
