@@ -232,7 +232,9 @@ function sceneOf(history, k, memory, d) {
   const notes = [];
   if (now.share !== null) notes.push(`first three principal axes of ${d}: ${Math.round(100 * now.share)} % of the variance`);
   if (lab.recording && lab.recording.share !== null) notes.push(`three principal axes: ${Math.round(100 * lab.recording.share)} % of the variance`);
-  if (grouped) notes.push(`${[...counts.values()].filter((count) => count > 1).length} groups in colour: cosines ≥ 1 − ${shown(lab.state.delta)} join tokens`);
+  const many = [...counts.values()].filter((count) => count > 1).length;
+  if (lab.other && lab.recording) notes.push(lab.recording.title);
+  if (grouped) notes.push(`${many} ${many === 1 ? "group" : "groups"} in colour: cosines ≥ 1 − ${shown(lab.state.delta)} join tokens`);
   if (!view.sphere) { let far = 1e-9; for (let i = 0; i < frame.n; i++) far = Math.max(far, Math.hypot(now.p[3 * i], now.p[3 * i + 1], now.p[3 * i + 2])); lab.view.reach = view.reach = Math.max(1, far); } else lab.view.reach = view.reach = 1;
   const cache = new Map();
   const bytes = (i) => { const key = grouped ? labels[i] : -1; if (!cache.has(key)) cache.set(key, rgb(colour(i))); return cache.get(key); };
@@ -305,6 +307,7 @@ function showRecording(recording, second) {
     lab.recording = recording; lab.other = null; lab.history.clear(); lab.history.frames = recording.frames; lab.shown = 0; lab.memory = {};
     recording.frames.forEach((frame, k) => { const now = frame.seen.cluster_count, before = k > 0 && recording.frames[k - 1].seen.cluster_count; if (now && before && now[0] < before[0]) lab.history.merges.push({ t: frame.t, to: now[0] }); });
     document.getElementById("other").hidden = true; document.getElementById("word").hidden = !recording.words;
+    if (FIGURE) document.getElementById("controls").hidden = true;
   }
   lab.dirty = true;
 }

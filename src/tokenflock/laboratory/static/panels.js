@@ -8,9 +8,9 @@ const Panels = (() => {
   const LIST = [
     { name: "histogram", title: "inner products of pairs", draw: drawHistogram, needs: ["histogram"] },
     { name: "energy", title: "energy", draw: drawEnergy, needs: ["energy"], timed: true },
-    { name: "clusters", title: "clusters, merges marked", draw: drawClusters, needs: ["cluster_count", "cluster_labels"], timed: true },
+    { name: "clusters", title: "clusters", draw: drawClusters, needs: ["cluster_count", "cluster_labels"], timed: true },
     { name: "order", title: "order parameter", draw: drawOrder, needs: ["order_parameter", "mean_cosine"], timed: true },
-    { name: "spectrum", title: "growth rates of small changes", draw: drawSpectrum, needs: ["spectrum"] },
+    { name: "spectrum", title: "growth rates", draw: drawSpectrum, needs: ["spectrum"] },
     { name: "attention", title: "attention matrix, by cluster", draw: drawAttention, needs: ["attention"], tall: true },
   ];
 
@@ -95,7 +95,7 @@ const Panels = (() => {
   }
 
   function said(panel, lab) {
-    if (panel.name === "spectrum") { const modes = lab.seen("spectrum"); return modes && modes.length ? `fastest ${shown(modes[0], 3)}` : ""; }
+    if (panel.name === "spectrum") { const modes = lab.seen("spectrum"); return modes && modes.length ? `of small changes, fastest ${shown(modes[0], 3)}` : ""; }
     if (panel.name === "clusters") return clustersSaid(lab);
     const name = { energy: "energy", clusters: "cluster_count", order: "order_parameter" }[panel.name];
     const value = name ? lab.seen(name) : null;
@@ -106,7 +106,7 @@ const Panels = (() => {
     const count = lab.seen("cluster_count"), life = lab.seen("lifetime");
     if (!count) return "";
     if (!life || life[1] !== count[0] || lab.recording) return shown(count[0]);
-    return `${count[0]}, ${life[2] ? "next merge foreseen at" : "none foreseen before"} t = ${shown(life[0], 3)}`;
+    return `${count[0]}, ${life[2] ? "two meet at" : "none meet before"} t = ${shown(life[0], 3)}`;
   }
 
   // which observables the worker measures, and up to how many tokens
