@@ -341,7 +341,7 @@ def test_no_figure_moves_where_less_motion_is_asked_for(browser, tmp_path):
 
 
 def test_growth_rates_and_the_next_merge_are_told_beside_the_measurement(visit):
-    state = {"law": "SelfAttention", "values": {"beta": 6.0}, "n": 24, "d": 2, "rate": 1000}
+    state = {"law": "SelfAttention", "values": {"beta": 6.0}, "n": 24, "d": 2, "rate": 60}
     page = visit(fragment(state))
     page.click("#play")
     page.wait_for_function("tokenflockLab.seen('lifetime')?.[2] === 1", timeout=60000)
