@@ -15,11 +15,12 @@ import numpy as np
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention
-from tokenflock.laboratory.diagrams import SHIPPED, chart
+from tokenflock.laboratory.diagrams import chart
+from tokenflock.laboratory.ready import DIAGRAMS
 from tokenflock.laboratory.specimens import DIMENSIONS
 from tokenflock.starts import Uniform
 
-HOME = Path(__file__).parents[1] / "src" / "tokenflock" / "laboratory" / "static" / SHIPPED
+HOME = Path(__file__).parents[1] / "src" / "tokenflock" / "laboratory" / "static" / DIAGRAMS
 REPEATS = 512
 
 

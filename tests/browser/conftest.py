@@ -37,7 +37,7 @@ def written(tmp_path_factory):
     """The page of the whole catalogue, as a file."""
     import tokenflock as flock
 
-    return flock.lab().save(tmp_path_factory.mktemp("lab") / "lab.html")
+    return flock.lab(play=False).save(tmp_path_factory.mktemp("lab") / "lab.html")
 
 
 @pytest.fixture

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import tokenflock as flock
 from tokenflock import dynamics, observables, solvers
@@ -67,7 +69,8 @@ CASES = {
 def test_its_tokens_are_those_of_simulate_with_the_same_seed(visit, case, tmp_path):
     law, solver, d, steps, tolerance = CASES[case]
     start = Uniform(n=32, d=d)
-    path = flock.lab(law, start, solver=solver, seed=5, embed=True).save(tmp_path / "figure.html")
+    page = flock.lab(law, start, solver=solver, seed=5, embed=True, play=False)
+    path = page.save(tmp_path / "figure.html")
     page = visit(path=path)
     tokens = advanced(page, steps).reshape(32, d)
     run = flock.simulate(law, start, t=steps * solver.h, solver=solver, frames=2, seed=5)
@@ -252,6 +255,12 @@ def test_exports_can_be_opened_again(visit, tmp_path):
     assert told["format"] == "tokenflock lab run" and len(told["frames"]) > 30
     film = saved(page, "#film")
     assert film[:4] == b"\x1aE\xdf\xa3" and len(film) > 2000
+    moving = Image.open(io.BytesIO(saved(page, "#gif")))
+    assert moving.n_frames > 30 and moving.size == (420, 420)
+    first = np.asarray(moving.convert("RGB"))
+    moving.seek(moving.n_frames - 1)
+    assert tuple(first[2, 2]) == (255, 255, 255)  # paper
+    assert (first != np.asarray(moving.convert("RGB"))).any(axis=-1).mean() > 0.001
     (tmp_path / "again.html").write_bytes(saved(page, "#html"))
     again = visit(path=tmp_path / "again.html")
     assert again.evaluate("tokenflockLab.state.values.beta") == 4
@@ -298,6 +307,61 @@ def test_a_notebook_runs_it_in_a_frame(browser):
     page.close()
 
 
+def test_a_figure_plays_while_it_is_seen_and_only_then(browser, tmp_path):
+    law, start = dynamics.SelfAttention(beta=4.0), Uniform(n=8, d=2)
+    flock.lab(law, start, embed=True, panels=["energy"]).save(tmp_path / "figure.html")
+    far = '<div style="height:4000px">text</div>'
+    frame = '<iframe src="figure.html" style="width:360px;height:420px"></iframe>'
+    (tmp_path / "page.html").write_text(f"{far}{frame}{far}", encoding="utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "page.html").as_uri())
+    inside = page.wait_for_selector("iframe").content_frame()
+    inside.wait_for_function("window.tokenflockLab && tokenflockLab.history.length > 0")
+    assert inside.evaluate("document.documentElement.scrollWidth") <= 360
+    page.wait_for_timeout(500)
+    assert inside.evaluate("tokenflockLab.history.last().index") == 0
+    page.evaluate("scrollTo(0, 3900)")
+    inside.wait_for_function("tokenflockLab.history.last().index > 5")
+    page.evaluate("scrollTo(0, 0)")
+    inside.wait_for_function("!tokenflockLab.playing")
+    page.evaluate("scrollTo(0, 3900)")
+    inside.wait_for_function("tokenflockLab.playing")
+    page.close()
+
+
+def test_no_figure_moves_where_less_motion_is_asked_for(browser, tmp_path):
+    law, start = dynamics.SelfAttention(beta=4.0), Uniform(n=8, d=2)
+    path = flock.lab(law, start, embed=True).save(tmp_path / "figure.html")
+    page = browser.new_page(reduced_motion="reduce")
+    page.goto(path.as_uri())
+    page.wait_for_function("window.tokenflockLab && tokenflockLab.history.length > 0")
+    page.wait_for_timeout(500)
+    assert page.evaluate("tokenflockLab.history.last().index") == 0
+    page.close()
+
+
+def test_growth_rates_and_the_next_merge_are_told_beside_the_measurement(visit):
+    state = {"law": "SelfAttention", "values": {"beta": 6.0}, "n": 24, "d": 2, "rate": 60}
+    page = visit(fragment(state))
+    page.click("#play")
+    page.wait_for_function("tokenflockLab.seen('lifetime')?.[2] === 1", timeout=60000)
+    life = page.evaluate("[...tokenflockLab.seen('lifetime')]")
+    page.wait_for_function(
+        f"tokenflockLab.history.merges.some((merge) => merge.to < {life[1]})", timeout=60000
+    )
+    page.click("#play")
+    came = page.evaluate(f"tokenflockLab.history.merges.find((m) => m.to < {life[1]}).t")
+    assert abs(came - life[0]) < 0.05 * life[0] + 1
+    frame = page.evaluate(
+        "(() => { const frames = tokenflockLab.history.frames.filter((f) => f.seen.spectrum);"
+        "const f = frames[frames.length - 1]; return [[...f.x], [...f.seen.spectrum]]; })()"
+    )
+    x, modes = np.array(frame[0]).reshape(24, 2), np.array(frame[1]).reshape(-1, 2)
+    law = dynamics.SelfAttention(beta=6.0)
+    wanted = flock.spectrum(law, x, t=0.1, solver=solvers.Layer(h=0.1))
+    np.testing.assert_allclose(modes[:, 0], wanted.rate.values, atol=1e-5)
+
+
 def test_a_click_on_the_map_runs_to_that_time(visit):
     page = visit()
     page.click("[data-open=map]")
@@ -320,6 +384,9 @@ def test_every_lesson_opens(visit):
         page.evaluate(f"document.querySelectorAll('#lessons .steps button')[{k}].click()")
         page.wait_for_function("tokenflockLab.history.length > 0")
         page.wait_for_timeout(150)
+        asked = page.locator("#lessons strong").text_content()
+        assert asked.endswith("?") and asked.count("?") == 1
+    page.wait_for_function("tokenflockLab.recording !== null")  # the last one has a model
     assert page.locator("#say").text_content() == ""
 
 

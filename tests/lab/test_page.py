@@ -17,6 +17,7 @@ import tokenflock as flock
 from tokenflock.catalogue import entries
 from tokenflock.dynamics import Noisy, SelfAttention, Unnormalised
 from tokenflock.laboratory import bounds, diagrams, page, recordings, specimens
+from tokenflock.laboratory.ready import shipped_diagrams, shipped_model
 from tokenflock.starts import Cap, Uniform
 
 SMALL = {"schema": {}, "programs": [], "theory": {}}
@@ -37,7 +38,7 @@ def test_a_page_is_one_file_that_loads_nothing(figure, tmp_path):
 
 
 def test_a_live_figure_is_small(figure):
-    assert len(figure.html) < 200_000
+    assert len(figure.html.encode()) < 120_000
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(figure):
@@ -133,11 +134,38 @@ def test_the_shipped_diagrams_agree_with_the_law_at_their_edges():
     """At t = 0 random tokens on the circle have met with probability arccos(1 - delta) / pi; at
     small beta all have met at the end.
     """
-    for chart in diagrams.shipped():
+    for chart in shipped_diagrams():
         table = np.array(chart["values"]).reshape(len(chart["beta"]), len(chart["time"]))
         assert table[0, -1] > 0.95
         if chart["state"]["d"] == 2:
             assert table[:, 0].mean() == pytest.approx(np.arccos(1 - 1e-3) / np.pi, rel=0.02)
+
+
+def test_the_model_of_the_last_lesson_does_what_the_lesson_says():
+    told = shipped_model()
+    cosine, clusters = (
+        np.frombuffer(base64.b64decode(told["seen"][name]), "<f4")
+        for name in ("mean_cosine", "cluster_count")
+    )
+    assert len("".join(told["words"])) == told["n"] == clusters[0]
+    assert cosine[0] < cosine[3] < cosine[-1] < 0.7 and clusters[-1] > 0.8 * told["n"]
+    assert abs(cosine[-1] - cosine[told["count"] // 2]) < 0.05
+
+
+def test_a_figure_has_the_panels_that_were_asked_for_and_no_others():
+    start = Uniform(n=8, d=2)
+    made = flock.lab(SelfAttention(), start, embed=True, panels=["energy"], rate=60, t=5).html
+    told = json.loads(re.search(r'id="data">(.*?)</script>', made)[1])
+    assert told["panels"] == ["energy"] and 'class="figure panels"' in made
+    assert told["state"]["rate"] == 60 and told["state"]["until"] == 5
+    for options, word in (
+        ({"panels": ["speed"]}, "panels"),
+        ({"panels": ["energy"], "embed": False}, "panels"),
+        ({"rate": 0}, "rate"),
+        ({"t": -1.0}, "t must"),
+    ):
+        with pytest.raises(flock.UserError, match=word):
+            flock.lab(SelfAttention(), start, **{"embed": True} | options)
 
 
 def test_what_is_no_subject_is_refused():

@@ -32,7 +32,7 @@ from tokenflock.shapes import Points, Time, Tokens, Weights
 from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, Heun, Layer
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.spaces import Sphere
-from tokenflock.starts import Polygon, Uniform
+from tokenflock.starts import Clusters, Gaussian, Polygon, Uniform
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed: no page can be run")
 
@@ -203,7 +203,9 @@ def test_a_seed_starts_from_the_library_s_tokens(tmp_path):
         start = entry.load().example()
         n, d = start.shape
         try:
-            cases.append({"source": start_program(start, d=d).source, "draw": [[n, 0, 9]]})
+            made = start_program(start, d=d)
+            numbers = [parameter["default"] for parameter in made.manifest["parameters"]]
+            cases.append({"source": made.source, "draw": [[n, 0, 9, numbers]]})
         except UserError:
             refused.append(entry.name)
             continue
@@ -215,6 +217,20 @@ def test_a_seed_starts_from_the_library_s_tokens(tmp_path):
         assert isinstance(told, list), f"{name}: {told}"
         near(decoded(told[0][0]), x.astype(float), 1e-6)
         assert decoded(told[0][1]).tolist() == key.tolist()
+
+
+def test_one_program_of_a_start_serves_all_its_numbers(tmp_path):
+    cases, wanted = [], []
+    for usual, other, value in (
+        (Gaussian(n=8, d=3), Gaussian(n=30, d=3, scale=2.5), 2.5),
+        (Clusters(n=8, d=3), Clusters(n=30, d=3, spread=0.3), 0.3),
+    ):
+        made = start_program(usual, d=3)
+        assert len(made.manifest["parameters"]) == 1
+        cases.append({"source": made.source, "draw": [[30, 0, 4, [[value]]]]})
+        wanted.append(np.asarray(other.draw(jax.random.split(jax.random.key(4))[0]), float))
+    for told, x in zip(answers(cases, tmp_path), wanted, strict=True):
+        near(decoded(told[0][0]), x, 1e-6)
 
 
 def test_what_cannot_be_translated_is_refused_in_a_line():
@@ -291,8 +307,34 @@ def test_functions_of_the_page_are_exact_to_rounding(tmp_path):
     (told,) = answers([case(made, [state(x, np.full(1000, 1e-3), steps=0)])], tmp_path)
     wanted = [np.exp(700 * x), special.erf(6 * x), special.erfinv(x), np.round(8 * x)]
     got = decoded(told[0]["seen"]["functions"]).reshape(5, *x.shape)
+    assert got[0, 0, 0] == 1
     for values, exact in zip(got, [*wanted, special.expit(9 * x)], strict=True):
         np.testing.assert_allclose(values, exact, rtol=5e-14 if exact is wanted[2] else 3e-15)
+
+
+class Extremes(Observable):
+    """Exponentials of numbers far beyond those of doubles, and the largest of some."""
+
+    def measure(self, x: Tokens, w: Weights) -> jax.Array:
+        far = jnp.array([-jnp.inf, -1e9, -746.0, 709.0, 710.0, 1e300, jnp.inf, jnp.nan])
+        values = jnp.where(jnp.isfinite(x[:, 0]), x[:, 0], jnp.nan)
+        ends = jnp.stack([jnp.max(values), jnp.min(values)])
+        return jnp.concatenate([jnp.exp(far * (1 + 0 * w[0])), ends])
+
+
+def test_exponentials_and_extremes_of_numbers_that_are_none(tmp_path):
+    made = program(NeuralODE.example(3, 3), Layer(), [Extremes()], d=3)
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    broken = x.copy()
+    broken[1, 0] = np.nan
+    states = [state(each, np.full(5, 0.2), steps=0) for each in (x, broken)]
+    told, lost = (
+        decoded(each["seen"]["extremes"]) for each in answers([case(made, states)], tmp_path)[0]
+    )
+    wanted = [0, 0, 0, np.exp(709.0), np.inf, np.inf, np.inf, np.nan]
+    np.testing.assert_allclose(told[:8], wanted, rtol=1e-14, atol=1e-323)
+    assert told[8:].tolist() == [x[:, 0].max(), x[:, 0].min()]
+    assert np.isnan(lost[8:]).all()
 
 
 def test_parts_of_a_block_are_parameters():

@@ -1,64 +1,79 @@
 """What every page holds, made once: the programs of the whole catalogue.
 
-Tracing all laws takes a while, and its outcome depends on nothing but the code. So it is kept in
-the cache under a name that the code's own text gives.
+Tracing all laws takes a minute, and its outcome depends on nothing but the code. So the library
+ships it (`tools/lab_collection.py` writes it), with a key of the code that it was made of. Where
+the code is another one the shipped file is left alone, and what is traced is kept in the cache.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import zlib
+import lzma
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tokenflock import __version__, catalogue
+from tokenflock import catalogue
 from tokenflock.files import cache_folder, whole
 
+SHIPPED = Path(__file__).with_name("static") / "collection.xz"
+JAX = version("jax")  # what traced it
 _ROOT = Path(__file__).parents[1]
 _SOURCES = ("spaces", "parts", "dynamics", "solvers", "starts", "observables", "matrices", "theory")
-_HERE = ("bounds", "collection", "schema", "shelf", "specimens", "tables")
+_HERE = ("bounds", "collection", "opening", "schema", "shelf", "specimens", "tables")
 
 
 def collected(report: Callable[[float], None] | None = None) -> dict[str, Any]:
     """The schema, the programs and the tables of the whole catalogue: shipped with the library, or
     from the cache, where they are there.
     """
-    if catalogue.entries("dynamics") != catalogue._shipped("dynamics"):
-        return made_anew(report)  # with laws that the user brought along
-    for place in filter(None, (shipped(), _cached())):
-        if (known := _read(place)) is not None:
-            return known
+    if (ready := known()) is not None:
+        return ready
     made = made_anew(report)
-    if (place := _cached()) is not None:
+    if _whole_catalogue() and (place := _cached()) is not None:
         write(made, place)
     return made
 
 
-def shipped() -> Path:
-    """Where a release keeps the collection of its own code (tools/lab_collection.py writes it)."""
-    return Path(__file__).with_name("static") / f"collection-{_name()}.z"
+def known() -> dict[str, Any] | None:
+    """The collection where it needs no tracing: shipped, or from the cache, and of this code."""
+    if not _whole_catalogue():
+        return None
+    places = filter(None, (SHIPPED, _cached()))
+    return next((read for place in places if (read := fresh(place)) is not None), None)
+
+
+def fresh(path: Path = SHIPPED) -> dict[str, Any] | None:
+    """The collection in a file, where it is of the code as it is."""
+    read = _read(path)
+    return read if read is not None and read["key"] == key() else None
+
+
+def _whole_catalogue() -> bool:
+    """Whether the laws are the library's own, and no user's."""
+    return catalogue.entries("dynamics") == catalogue._shipped("dynamics")
 
 
 def write(collection: dict[str, Any], path: Path) -> None:
     """Keep a collection in a file."""
     with whole(path) as part:
-        part.write_bytes(zlib.compress(json.dumps(collection).encode(), 9))
+        part.write_bytes(lzma.compress(json.dumps(collection).encode()))
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     """The collection in a file; None where there is none, or a damaged one."""
     try:
-        return json.loads(zlib.decompress(path.read_bytes()))
-    except (OSError, ValueError, zlib.error):
+        return json.loads(lzma.decompress(path.read_bytes()))
+    except (OSError, ValueError, lzma.LZMAError):
         return None
 
 
 def _cached() -> Path | None:
     folder = cache_folder()
-    return None if folder is None else folder / f"lab-{_name()}.z"
+    return None if folder is None else folder / f"lab-{key()}-jax-{JAX}.xz"
 
 
 def made_anew(
@@ -66,6 +81,7 @@ def made_anew(
 ) -> dict[str, Any]:
     """The same, traced now; of the laws of these names alone where they are given."""
     from tokenflock.laboratory import schema, shelf, specimens, tables
+    from tokenflock.laboratory.opening import usual
     from tokenflock.solvers.euler import Euler
     from tokenflock.solvers.euler_maruyama import EulerMaruyama
     from tokenflock.solvers.layer import Layer
@@ -82,8 +98,10 @@ def made_anew(
         "matrices": {str(d): schema.matrices(d) for d in dimensions},
         **words(),
     }
-    theory = {str(d): tables.energies(d) for d in dimensions} | {"cosine": tables.cosines()}
-    return {"schema": told, "programs": kept.programs, "theory": theory}
+    theory = {str(d): tables.energies(d) for d in dimensions}
+    theory |= {"cosine": tables.cosines(), "polygon": tables.polygons()}
+    made = {"schema": told, "programs": kept.programs, "theory": theory}
+    return made | {"usual": usual(made) if names is None else None, "key": key(), "jax": JAX}
 
 
 def words() -> dict[str, Any]:
@@ -94,11 +112,12 @@ def words() -> dict[str, Any]:
     return {"homes": schema.homes(), "cli": {"taken": [*taken, "dtype", "out", "coalesce"]}}
 
 
-def _name() -> str:
-    """A name for the code as it is."""
-    digest = hashlib.sha256(f"{__version__} {version('jax')}".encode())
+@cache
+def key() -> str:
+    """A name for the code as it is: of every file that a program may depend on."""
+    digest = hashlib.sha256()
     folders = [_ROOT / folder for folder in (*_SOURCES, "engines/page")]
     paths = [path for folder in folders for path in sorted(folder.rglob("*.[pj][ys]"))]
     for path in [*paths, *(Path(__file__).with_name(f"{name}.py") for name in _HERE)]:
-        digest.update(path.read_bytes())
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
     return digest.hexdigest()[:16]

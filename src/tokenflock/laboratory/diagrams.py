@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -13,13 +11,6 @@ from tokenflock.errors import UserError, require
 from tokenflock.recipe import readable
 
 MOST = 64  # rows and columns of a table
-SHIPPED = "diagrams.json"
-
-
-def shipped() -> list[dict[str, Any]]:
-    """The diagrams that come with the library (tools/lab_diagrams.py computed them)."""
-    home = files("tokenflock.laboratory") / "static" / SHIPPED
-    return json.loads(home.read_text(encoding="utf-8"))
 
 
 def is_diagram(result: xr.Dataset) -> bool:

@@ -2,63 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import webbrowser
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from html import escape
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import xarray as xr
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
-from tokenflock.files import made_folder, replaceable, whole
-from tokenflock.laboratory import diagrams, recordings
+from tokenflock.laboratory import diagrams
 from tokenflock.laboratory.collection import collected
 from tokenflock.laboratory.opening import alone, exact, opening
-from tokenflock.laboratory.page import Content, page
+from tokenflock.laboratory.page import PANELS, RATE, Content, page
+from tokenflock.laboratory.ready import ready_made, shipped_diagrams, shipped_model
+from tokenflock.laboratory.sheet import Lab
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.starts.start import Start
 from tokenflock.starts.uniform import Uniform
-
-HEIGHT = {False: 860, True: 480}  # of a page in a notebook, in pixels
-
-
-@dataclass(frozen=True)
-class Lab:
-    """A page of the lab. A notebook shows it; `save` writes it, `open` shows it in a browser."""
-
-    html: str
-    figure: bool = False
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to an .html file, or into a folder, as index.html, for a static host."""
-        path = Path(path)
-        if path.suffix.lower() not in (".html", ".htm"):
-            path = made_folder(path) / "index.html"
-        replaceable(path, ".html")
-        with whole(path) as part:
-            part.write_text(self.html, encoding="utf-8")
-        return path
-
-    def open(self, path: str | os.PathLike[str] = "lab.html") -> Path:
-        """Write the page and show it in the browser."""
-        written = self.save(path)
-        webbrowser.open(written.resolve().as_uri())
-        return written
-
-    def _repr_html_(self) -> str:
-        """The page in a frame of its own, as a notebook shows it."""
-        source = escape(self.html, quote=True)
-        return (
-            f'<iframe title="tokenflock lab" style="width:100%;height:{HEIGHT[self.figure]}px;'
-            f'border:0" sandbox="allow-scripts allow-downloads" srcdoc="{source}"></iframe>'
-        )
-
-    def __repr__(self) -> str:
-        return f"Lab({len(self.html) / 1000:.0f} kB)"
 
 
 def lab(
@@ -68,7 +28,10 @@ def lab(
     solver: FixedStep | None = None,
     seed: int = 0,
     embed: bool = False,
-    play: bool = False,
+    panels: Sequence[str] = (),
+    play: bool = True,
+    rate: float = RATE,
+    t: float | None = None,
     prompt: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Lab:
@@ -80,38 +43,71 @@ def lab(
       start: where tokens begin; `Uniform(n=64, d=3)` unless given.
       solver: a solver of fixed step; the layer map unless given.
       seed: of the start and the noise: the page begins with the tokens of `simulate`.
-      embed: a small live figure of this law alone, without controls, instead of the whole lab.
-      play: run as soon as it is open.
+      embed: a small live figure of this law or run alone, with sliders for its numbers, instead of
+        the whole lab.
+      panels: instruments of a figure: histogram, energy, clusters, order, attention.
+      play: run as soon as it is seen, unless the reader asked for less motion.
+      rate: steps a second.
+      t: a time to stop at; it runs on unless given.
       prompt: which prompt of a probed model.
       progress: called with the share of the work that is done.
-
-    The first page traces every law of the catalogue, which takes a while and is kept in the cache.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> page = lab(SelfAttention(beta=4.0), Uniform(n=16, d=2), embed=True)
     >>> "tokenflock" in page.html
     True
     """
+    for name in panels:
+        require(embed and name in PANELS, "panels", f"of {', '.join(PANELS)}, in a figure", name)
+    require(rate > 0, "rate", "a positive number of steps a second", rate)
+    require(t is None or t > 0, "t", "a positive time to stop at", t)
+    timed = {"rate": float(rate)} | ({} if t is None else {"until": float(t)})
+    shape = {"play": play, "figure": embed, "panels": panels}
     if isinstance(subject, (xr.Dataset, list, tuple)):
-        return _shown(subject, prompt, progress)
-    if subject is not None and not isinstance(subject, Dynamics):
-        raise UserError(
-            "subject must be a law such as SelfAttention(beta=4.0), a run, a probe or a phase"
-            f" diagram, got {subject!r:.80}"
-        )
-    start = start or Uniform(n=64, d=3)
-    asked = (subject, start, solver, seed)
-    collection, state = alone(*asked) if embed else opening(collected(progress), *asked)
-    maps = [] if embed else diagrams.shipped()
-    given = exact(subject, start, seed, state)
-    content = Content(collection, state, maps, play=play, figure=embed, given=given)
+        content = _shown(subject, prompt, embed, progress)
+    else:
+        begin = start or Uniform(n=64, d=3)
+        content = _of_law(subject, begin, solver, seed, panels if embed else None, progress)
+    content = replace(content, state={**timed, **content.state}, **shape)
     return Lab(page(content), figure=embed)
 
 
+def _of_law(
+    law: Any,
+    start: Start,
+    solver: FixedStep | None,
+    seed: int,
+    panels: Sequence[str] | None,
+    progress: Callable[[float], None] | None,
+) -> Content:
+    """A law, run in the page: in the whole lab, or in a figure with these panels."""
+    if law is not None and not isinstance(law, Dynamics):
+        raise UserError(
+            "subject must be a law such as SelfAttention(beta=4.0), a run, a probe or a phase"
+            f" diagram, got {law!r:.80}"
+        )
+    asked = (law, start, solver, seed)
+    if panels is None and asked == (None, Uniform(n=64, d=3), None, 0) and (ready := ready_made()):
+        return ready
+    if panels is None:
+        collection, state = opening(collected(progress), *asked)
+    else:
+        collection, state = alone(*asked, panels)
+    given = exact(law, start, seed, state)
+    if panels is not None:
+        return Content(collection, state, given=given)
+    return Content(collection, state, shipped_diagrams(), model=shipped_model(), given=given)
+
+
 def _shown(
-    subject: xr.Dataset | Sequence[Any], prompt: int, progress: Callable[[float], None] | None
-) -> Lab:
+    subject: xr.Dataset | Sequence[Any],
+    prompt: int,
+    embed: bool,
+    progress: Callable[[float], None] | None,
+) -> Content:
     """Results on the stage: runs and probes as recordings, diagrams on the map."""
+    from tokenflock.laboratory import recordings
+
     results = [subject] if isinstance(subject, xr.Dataset) else list(subject)
     maps, shown = [], []
     for result in results:
@@ -122,6 +118,10 @@ def _shown(
         else:
             shown.append(recordings.recording(result, prompt))
     require(len(shown) <= 2, "subject", "at most two runs or probes, side by side", len(shown))
+    require(not (embed and maps), "embed", "a figure of a law or a run: a map needs the lab", True)
+    if embed:
+        collection, state = alone(None, Uniform(n=8, d=3), None, 0)
+        return Content(collection, state, recordings=shown)
     state = {**maps[0]["state"]} if maps else {}
-    content = Content(collected(progress), state, [*maps, *diagrams.shipped()], shown)
-    return Lab(page(content))
+    charts = [*maps, *shipped_diagrams()]
+    return Content(collected(progress), state, charts, shown, model=shipped_model())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -14,15 +15,16 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.errors import require
 from tokenflock.laboratory import schema, shelf, specimens, tables
-from tokenflock.laboratory.collection import words
+from tokenflock.laboratory.collection import known, words
+from tokenflock.laboratory.cutting import DELTA, cut
 from tokenflock.precision import cast, precision
 from tokenflock.solvers.layer import Layer
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.spaces import Sphere
 from tokenflock.starts.start import Start
-from tokenflock.verbs.simulate import prepare
+from tokenflock.starts.uniform import Uniform
+from tokenflock.verbs.prepare import prepare
 
-DELTA = 0.001  # threshold of clusters of a small page
 MOST_GIVEN = 2000  # tokens that are written into a page one by one
 
 
@@ -43,11 +45,36 @@ def opening(
     return collection, state | _placed(collection["schema"], law, start, seed)
 
 
+def usual(collection: dict[str, Any]) -> dict[str, Any]:
+    """The state that a page opens with where nothing is said, and its tokens."""
+    start = Uniform(n=64, d=3)
+    _, state = opening(collection, None, start, None, 0)
+    return {"state": state, "given": exact(None, start, 0, state)}
+
+
 def alone(
-    law: Dynamics | None, start: Start, solver: FixedStep | None, seed: int
+    law: Dynamics | None,
+    start: Start,
+    solver: FixedStep | None,
+    seed: int,
+    panels: Sequence[str] = (),
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A collection of one law, for a small page, and its state."""
-    law = law or SelfAttention(beta=4.0)
+    """A collection of one law, for a small page, and its state: cut out of what is there, else
+    traced.
+    """
+    law, d = law or SelfAttention(beta=4.0), start.shape[1]
+    ready = known()
+    told = None if ready is None else _fitted(ready["schema"], law, d, solver)
+    if ready is None or told is None:
+        return _traced(law, start, solver, seed)
+    state = told | _timed(solver) | {"seed": seed} | _placed(ready["schema"], law, start, seed)
+    return cut(ready, {"start": "Uniform", **state}, panels)
+
+
+def _traced(
+    law: Dynamics, start: Start, solver: FixedStep | None, seed: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A collection of one law that is traced now, and its state."""
     kept, d = shelf.Shelf(), start.shape[1]
     entry = shelf.given(kept, law, d, solver)
     solvers = [solver] if solver else specimens.solvers(law)

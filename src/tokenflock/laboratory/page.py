@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -28,8 +29,15 @@ SCRIPTS = (
     "pointer",
     "panels",
     "drawers",
+    "gif",
+    "taking",
     "main",
 )
+WORKER = ("eigenvalues", "foresight", "worker")  # what runs beside the page
+WHOLE = ("export", "map", "lessons", "drawers", "gif", "taking")  # what a small figure does without
+FORESEEING = {"energy", "clusters", "spectrum"}  # panels that look ahead
+RATE = 30.0  # steps a second
+PANELS = ("histogram", "energy", "clusters", "order", "spectrum", "attention")
 
 
 @dataclass(frozen=True)
@@ -41,32 +49,36 @@ class Content:
     maps: list[dict[str, Any]] = field(default_factory=list)
     recordings: list[dict[str, Any]] = field(default_factory=list)
     title: str = "tokenflock lab"
-    play: bool = False
+    play: bool = True
     figure: bool = False
+    panels: Sequence[str] = ()  # the instruments of a figure
+    model: dict[str, Any] | None = None  # the tokens of the model in the last lesson
     given: dict[str, Any] | None = None  # tokens that the library drew for the opening state
 
 
 def page(content: Content) -> str:
     """The text of a page. Whatever came from outside is data in it: packed, or escaped."""
     packed = {
-        **content.collection,
+        **{name: content.collection[name] for name in ("schema", "programs", "theory")},
         "maps": content.maps,
         "recordings": content.recordings,
+        "model": content.model,
         "given": content.given,
     }
     data = {
         "version": __version__,
         "state": content.state,
         "play": content.play,
+        "panels": list(content.panels),
         "packed": _packed(packed),
     }
     parts = {
         "title": escape(content.title),
-        "class": ' class="figure"' if content.figure else "",
+        "class": _class(content),
         "style": _static("lab.css"),
         "data": _embedded(data),
-        "worker": _static("worker.js"),
-        "script": "\n".join(_static(f"{name}.js") for name in SCRIPTS),
+        "worker": "\n".join(map(_script, _workers(content))),
+        "script": "\n".join(map(_script, _scripts(content))),
     }
     text = _static("page.html")
     for name, value in parts.items():
@@ -75,9 +87,37 @@ def page(content: Content) -> str:
     return text
 
 
+def _class(content: Content) -> str:
+    """What kind of page it is, as the style sheet asks."""
+    if not content.figure:
+        return ""
+    return ' class="figure panels"' if content.panels else ' class="figure"'
+
+
+def _scripts(content: Content) -> list[str]:
+    """The scripts of a page; a small figure does without many."""
+    spared = (*WHOLE, *(() if content.recordings else ("models",))) if content.figure else ()
+    return [name for name in SCRIPTS if name not in spared]
+
+
+def _workers(content: Content) -> tuple[str, ...]:
+    """What runs beside the page: what no panel of a figure shows is not foreseen."""
+    foreseen = not content.figure or not FORESEEING.isdisjoint(content.panels)
+    return WORKER if foreseen else WORKER[-1:]
+
+
+@cache
+def _script(name: str) -> str:
+    """A script without its comments and indents."""
+    lines = (line.strip() for line in _static(f"{name}.js").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
 def _packed(value: Any) -> str:
     """A value as deflated JSON in base64, which holds nothing that a page could read as markup."""
-    return base64.b64encode(zlib.compress(json.dumps(value).encode(), 9)).decode()
+    return base64.b64encode(
+        zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 7)
+    ).decode()
 
 
 def _embedded(value: Any) -> str:

@@ -12,12 +12,14 @@ from tokenflock.theory import (
     dirac_energy,
     equiangular_cosine,
     layer_cosines,
+    polygon_growth,
     uniform_energy,
 )
 
 BETAS = np.round(np.concatenate([np.arange(0.05, 2, 0.05), np.arange(2, 16.01, 0.1)]), 10)
 CURVES = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0)
 COUNT = 32  # tokens for which the curve is tabulated
+CORNERS = range(2, 9)  # clusters on the circle
 STEP = 0.1
 STEPS = 300
 
@@ -29,6 +31,14 @@ def energies(d: int) -> dict[str, Any]:
         "uniform": {"beta": betas, "log": _short(np.log(uniform_energy(BETAS, d)))},
         "dirac": {"beta": betas, "log": _short(np.log(dirac_energy(BETAS)))},
     }
+
+
+def polygons() -> dict[str, Any]:
+    """The logarithm of the fastest growth rate about equal clusters at the corners of a regular
+    polygon on the circle, over beta, for each number of them.
+    """
+    rates = {str(n): polygon_growth(n, BETAS) for n in CORNERS}
+    return {n: {"beta": BETAS.tolist(), "log": _short(np.log(rate))} for n, rate in rates.items()}
 
 
 def cosines() -> dict[str, Any]:

@@ -16,8 +16,9 @@ from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.flow_map import step_count
+from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import check, check_kinds
-from tokenflock.verbs.simulate import default_solver, prepare
+from tokenflock.verbs.simulate import default_solver
 
 
 def jacobian(

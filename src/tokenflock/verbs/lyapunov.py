@@ -20,8 +20,8 @@ from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.flow_map import step_count
+from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import check, check_kinds, require_whole
-from tokenflock.verbs.simulate import prepare
 
 BLOCKS = 20  # of a run, between which progress is told
 

@@ -32,6 +32,7 @@ from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.measure import measure
+from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import (
     When,
     check,
@@ -245,27 +246,6 @@ def default_solver(dynamics: Dynamics) -> Solver:
     if dynamics.noisy:
         return EulerMaruyama(h=0.01)
     return Adaptive() if dynamics.smooth else Euler(h=0.01)
-
-
-def prepare(dynamics: Dynamics, start: Start, seed: int, dtype: str):
-    """(dynamics, tokens, weights, key of the noise) as JAX values of one precision. Call inside
-    `precision(dtype)`.
-
-    Tokens are drawn in float32 and then cast, so that both precisions start from the same ones.
-    """
-    drawing, noise = jax.random.split(jax.random.key(seed))
-    with precision("float32"), np.errstate(over="ignore", invalid="ignore"):
-        x = np.asarray(start.draw(drawing))
-    require(
-        bool(np.isfinite(x).all()),
-        "start",
-        "within what float32 holds, in which tokens are drawn",
-        repr(start),
-        "take smaller values",
-    )
-    law = cast(dynamics, dtype)
-    x = law.space.project(jnp.asarray(dynamics.space.admit(x).astype(dtype)))
-    return law, x, jnp.asarray(start.weights(), dtype), noise
 
 
 def _fits(

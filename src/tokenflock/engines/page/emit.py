@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tokenflock.engines.page.graph import IDENTITY, Buffer, Graph, Node, Statement
-from tokenflock.engines.page.writing import ATOM, WRITERS, Text, grown, number, variable
+from tokenflock.engines.page.writing import ATOM, WRITERS, Text, grown, number, outgrown, variable
 
 LEAVES = ("const", "var", "name")
 
@@ -334,12 +334,21 @@ class Kernel:
         ]
         ends = []
         for name, node in zip(names, nodes):
-            term = self.text(node.args[0], inner)
-            ends.append(grown(node.what[0], name, term, node.dtype))
+            ends += self._grown(node, name, inner)
         inner.lines += ends
         home.lines.append(f"let {', '.join(starts)};")
         home.lines += looped(inner, graph)
         home.names |= dict(zip(nodes, names))
+
+    def _grown(self, node: Node, total: str, inner: Scope) -> list[str]:
+        """The lines that take one more term into a sum, a maximum, ..."""
+        op, term, test = node.what[0], self.emitter.replaced(node.args[0]), None
+        if op not in ("max", "min"):
+            return [grown(op, total, self.text(term, inner), node.dtype)]
+        if term.op == "?" and self.uses[term] <= 1 and term.args[2].what == IDENTITY[op]:
+            test, term = self.text(term.args[0], inner), term.args[1]
+        name = self.emitter.graph.fresh("t")
+        return outgrown(op, total, name, self.text(term, inner), test)
 
 
 def _loops(buffer: Buffer) -> tuple[Node, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,18 +93,35 @@ def program(
 def start_program(start: Start, *, d: int) -> Program:
     """A start as JavaScript for any number of tokens: the source evaluates to `{draw}`.
 
-    `draw(n, high, low)` gives `{x, key}`: the tokens of the seed 2^32 high + low as `simulate`
-    draws them (up to rounding of float32), and the key of the noise. The manifest says the least n.
+    `draw(n, high, low, params)` gives `{x, key}`: the tokens of the seed 2^32 high + low as
+    `simulate` draws them (up to rounding of float32), and the key of the noise. `params` are the
+    numbers of the start, an array for each parameter of the manifest, which also says the least n.
 
-    >>> from tokenflock.starts import Uniform
-    >>> start_program(Uniform(n=8, d=3), d=3).manifest["d"]
-    3
+    >>> from tokenflock.starts import Gaussian
+    >>> start_program(Gaussian(n=8, d=3, scale=0.5), d=3).manifest["parameters"]
+    [{'name': 'scale', 'shape': [], 'default': [0.5]}]
     """
+    numbers = {
+        field.name: getattr(start, field.name)
+        for field in dataclasses.fields(start)
+        if type(getattr(start, field.name)) is float
+    }
+    try:
+        return _drawn(start, d, numbers)
+    except UserError:
+        if not numbers:
+            raise
+    return _drawn(start, d, {})  # its numbers decide what is drawn: they stay as they are
+
+
+def _drawn(start: Start, d: int, numbers: dict[str, float]) -> Program:
+    """The program of a start whose numbers of these names may change."""
     name = type(start).__name__
     try:
-        equations = trace.drawing(start, d)
+        equations = trace.drawing(start, d, list(numbers))
         graph = Graph(emit)
-        results = closed(graph, equations, [given(graph, "key", (2,), "u32")])
+        values = [given(graph, f"p{k}", (), "f32") for k, _ in enumerate(numbers)]
+        results = closed(graph, equations, [given(graph, "key", (2,), "u32"), *values])
         require(results[0].shape[1] == d, "d", f"{results[0].shape[1]}", d)
         tokens, noise = (stored(graph, array) for array in results)
         lines = graph.emit([tokens, noise])
@@ -111,9 +129,14 @@ def start_program(start: Start, *, d: int) -> Program:
         line = str(error).partition("\n")[0]
         raise UserError(f"the start {name} is drawn by the library alone: {line}") from error
     head = ["const key = Uint32Array.of(high, low);"]
+    head += [f"const p{k} = Float32Array.from(params[{k}]);" for k, _ in enumerate(numbers)]
     end = f"return {{ x: Float64Array.from({tokens.name}), key: {noise.name}.slice() }};"
-    body = _function(graph, "(n, high, low)", head, [*lines, end])
-    manifest = {"start": name, "d": d, "least": d + 1}
+    arguments = "(n, high, low, params)" if numbers else "(n, high, low)"
+    body = _function(graph, arguments, head, [*lines, end])
+    parameters = [
+        {"name": name, "shape": [], "default": [value]} for name, value in numbers.items()
+    ]
+    manifest = {"start": name, "d": d, "least": d + 1, "parameters": parameters}
     return Program(_module(f"const draw = {body};\nreturn {{ draw }};"), manifest)
 
 

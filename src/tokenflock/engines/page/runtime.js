@@ -19,12 +19,12 @@ function threefry_high(k0, k1, c0, c1) { threefry(k0, k1, c0, c1); return T[0]; 
 function threefry_low(k0, k1, c0, c1) { threefry(k0, k1, c0, c1); return T[1]; }
 // === exp
 const EXP_FINE = Float64Array.from({ length: 2048 }, (_, k) => Math.pow(2, k / 2048));
-const EXP_COARSE = Float64Array.from({ length: 2048 }, (_, k) => Math.pow(2, k - 1024));
-function exp(x) {  // 2^(k/2048) from tables and e^r by its series: twice as quick as Math.exp
-  if (!(x > -700 && x < 700)) return Math.exp(x);
-  const k = x * 2954.639443740597 + 6755399441055744 - 6755399441055744;  // rounded
-  const r = x - k * 0.00033845076904981397 - k * 2.707971824696054e-12;
-  return EXP_COARSE[(k >> 11) + 1024] * EXP_FINE[k & 2047] * (1 + r * (1 + r * (0.5 + r * 0.16666666666666666)));
+const EXP_COARSE = Float64Array.from({ length: 4096 }, (_, k) => Math.pow(2, k - 2048));
+function exp(x) {  // 2^(k/2048) from tables and e^r by its series; beyond 1400 they hold 0 and infinity
+  const z = x < -1400 ? -1400 : x > 1400 ? 1400 : x;
+  const k = z * 2954.639443740597 + 6755399441055744 - 6755399441055744, q = k | 0;  // rounded
+  const r = z - k * 0.00033845076904981397 - k * 2.707971824696054e-12;
+  return EXP_COARSE[(q >> 11) + 2048 & 4095] * EXP_FINE[q & 2047] * (1 + r + r * r * (0.5 + r * 0.16666666666666666));
 }
 // === words
 const words = new Uint32Array(2), word_double = new Float64Array(words.buffer);

@@ -106,16 +106,22 @@ def observation(law: Law, observable: Observable) -> Any:
     return _traced(look, *_tokens(law))
 
 
-def drawing(start: Start, d: int) -> Any:
-    """The equations of a start: key -> (tokens, key of the noise), as `simulate` draws them."""
+def drawing(start: Start, d: int, names: Sequence[str] = ()) -> Any:
+    """The equations of a start: (key, numbers of these names) -> (tokens, key of the noise), as
+    `simulate` draws them.
+    """
     law = _unbound(start, d, many(d))
 
-    def draw(key):
+    def draw(key, values):
+        own = law
+        for name, value in zip(names, values):
+            own = _with(own, name, value)
         first, noise = jax.random.split(jax.random.wrap_key_data(key))
-        return law.draw(first), jax.random.key_data(noise)
+        return own.draw(first), jax.random.key_data(noise)
 
     with precision("float32"):
-        return _traced(draw, Spec((2,), jnp.uint32))
+        scalars = [Spec((), jnp.float32) for _ in names]
+        return _traced(draw, Spec((2,), jnp.uint32), scalars)
 
 
 def _unbound(start: Start, d: int, n: Any) -> Start:

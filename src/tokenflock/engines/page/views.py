@@ -113,6 +113,11 @@ def _rev(g: Graph, eqn: Any, a: Field) -> Field:
     )
 
 
+def _may_hold(length: Any, place: int) -> bool:
+    """Whether an axis may have a place."""
+    return place >= 0 and not (isinstance(length, int) and place >= length)
+
+
 def _concatenate(g: Graph, eqn: Any, *parts: Field) -> Field:
     axis = eqn.params["dimension"]
     starts = [g.const(0)]
@@ -123,7 +128,7 @@ def _concatenate(g: Graph, eqn: Any, *parts: Field) -> Field:
         i, value = index[axis], None
         for k in reversed(range(len(parts))):
             inside = g.plus(i, g.times(starts[k], g.const(-1)))
-            if inside.op == "const" and inside.what < 0:
+            if inside.op == "const" and not _may_hold(parts[k].shape[axis], inside.what):
                 continue
             here = parts[k].at((*index[:axis], inside, *index[axis + 1 :]))
             value = (

@@ -156,12 +156,20 @@ WRITERS: dict[str, Callable[[Node, Sequence[Text]], Text]] = {
 
 
 def grown(op: str, total: str, term: Text, dtype: str) -> str:
-    """The line that takes one more term into a sum, a product, a maximum, ..."""
-    if op in ("max", "min"):
-        return f"{total} = Math.{op}({total}, {term[0]});"
+    """The line that takes one more term into a sum, a product, ..."""
     if op in ("&&", "||"):
         return f"{total} = {total} {op} {closed(term, BINDS[op] + 1)};"
     if dtype in ("f32", "u32"):
         text, _ = _rounded(_infix(op, (total, ATOM), term), dtype)
         return f"{total} = {text};"
     return f"{total} {op}= {term[0]};"
+
+
+def outgrown(op: str, total: str, name: str, term: Text, test: Text | None) -> list[str]:
+    """The lines that take one more term, under a name, into a maximum or a minimum, where a test
+    is passed. A NaN stays. A branch that is seldom taken is quicker than Math.max.
+    """
+    beyond = f"!({name} {'<=' if op == 'max' else '>='} {total})"
+    wanted = beyond if test is None else f"{beyond} && {closed(test, BINDS['&&'])}"
+    grow = f"{total} = {total} !== {total} ? {total} : {name};"
+    return [f"const {name} = {term[0]};", f"if ({wanted}) {grow}"]

@@ -128,9 +128,15 @@ const Controls = (() => {
   // Everything in the column, for a state; `act` says what to do with each change.
   function build(home, lab, act) {
     const { schema, state } = lab, law = lawOf(schema, state.law), variant = variantOf(law, state.choices);
+    if (FIGURE) { home.replaceChildren(...few(variant, state, act)); return; }
     const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.field : null;
     home.replaceChildren(lawGroup(schema, state, law, variant, act), startGroup(schema, state, law, variant, act), solverGroup(schema, state, variant, act));
     if (focused) { const again = [...home.querySelectorAll("[data-field]")].find((node) => node.dataset.field === focused); if (again) again.focus({ preventScroll: true }); }
+  }
+
+  // A figure has sliders for the numbers of its law, and for nothing else.
+  function few(variant, state, act) {
+    return variant.fields.filter((field) => field.kind !== "array" && field.slide).slice(0, 3).map((field) => numberRow(field, valueOf(field, state.values, state.d), (value) => act.value(field, value), field.path));
   }
 
   function lawGroup(schema, state, law, variant, act) {

@@ -57,7 +57,7 @@ const Drawers = (() => {
       parts.push(...text("link", "link", act.link()));
     }
     const button = (id, label, run) => element("button", { type: "button", id, text: label, onclick: run });
-    parts.push(element("div", { class: "buttons" }, button("png", "picture (png)", () => act.saveStage("png")), button("svg", "picture (svg)", () => act.saveStage("svg")), button("film", "film", act.film),
+    parts.push(element("div", { class: "buttons" }, button("png", "picture (png)", () => act.saveStage("png")), button("svg", "picture (svg)", () => act.saveStage("svg")), button("film", "film (webm)", act.film), button("gif", "film (gif)", act.gif),
       button("csv", "data (csv)", act.csv), button("json", "data (json)", act.json), button("html", "this page (html)", act.html)), element("p", { class: "doc", id: "filming" }));
     home.replaceChildren(...parts);
   }

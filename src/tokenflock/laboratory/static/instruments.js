@@ -95,6 +95,20 @@ const Instruments = (() => {
     axes(pen, tone, frame, { x, y: { ticks: [], of: y.of }, label: "", log: false });
   }
 
+  function modes(pen, tone, values, levels) { // [rate, frequency, ...], the fastest first
+    pen.clear(tone.paper);
+    const frame = box(pen), rates = Array.from(values).filter((_, k) => k % 2 === 0), finite = rates.filter(Number.isFinite);
+    const [low, high] = bounds(finite.concat(levels.map((level) => level.at)), 0, 0);
+    const x = scale(0, Math.max(1, rates.length - 1), frame.left + 6, frame.right - 6, 5), y = scale(low, high, frame.bottom, frame.top, 4);
+    axes(pen, tone, frame, { x: { ...x, ticks: [] }, y, label: "mode", log: false });
+    pen.line([frame.left, y.of(0), frame.right, y.of(0)], { colour: tone.soft, width: 1 });
+    for (const level of levels) {
+      pen.line([frame.left, y.of(level.at), frame.right, y.of(level.at)], { colour: tone.warm, width: 1.2, dash: [5, 4] });
+      pen.text(frame.right - 6, y.of(level.at) + 13, level.name, { colour: tone.warm, size: 10.5, align: "right" });
+    }
+    rates.forEach((rate, k) => { if (Number.isFinite(rate)) pen.circle(x.of(k), y.of(rate), 2.4, { fill: rate > 1e-9 ? tone.warm : tone.accent }); });
+  }
+
   function matrix(pen, tone, values, n, order, held) {
     pen.clear(tone.paper);
     const side = Math.min(pen.width - 24, pen.height - 16), left = (pen.width - side) / 2, top = 8;
@@ -122,5 +136,5 @@ const Instruments = (() => {
     return table.log[k - 1] + share * (table.log[k] - table.log[k - 1]);
   }
 
-  return { timeChart, histogram, matrix, tabulated, bounds };
+  return { timeChart, histogram, modes, matrix, tabulated, bounds };
 })();

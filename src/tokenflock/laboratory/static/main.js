@@ -2,6 +2,8 @@
 
 const PACKED = JSON.parse(document.getElementById("data").textContent);
 
+const FIGURE = document.body.classList.contains("figure");
+
 async function unpacked(text) { // deflated JSON in base64
   const binary = atob(text), bytes = new Uint8Array(binary.length);
   for (let k = 0; k < binary.length; k++) bytes[k] = binary.charCodeAt(k);
@@ -26,6 +28,12 @@ const lab = {
   },
   hasBounds() { return !this.recording && this.variant().bounded === true; },
   ordered() { return Boolean(this.recording) || this.variant().ordered === true; },
+  polygon() { // the growth rate of theory about as many equal clusters on the circle, where this law has it
+    const count = this.seen("cluster_count"), beta = this.beta(), tables = this.theory && this.theory.polygon;
+    if (this.recording || !tables || !count || beta === null || this.state.d !== 2 || !this.variant().equiangular) return null;
+    const log = tables[count[0]] ? Instruments.tabulated(tables[count[0]], beta) : null;
+    return log === null ? null : { count: count[0], rate: Math.exp(log) };
+  },
   curve() { // the cosine of orthogonal tokens, as the library tabulated it, where this law has it
     const table = this.theory && this.theory.cosine, beta = this.beta();
     if (this.recording || !table || !this.variant().equiangular || beta === null || this.state.n !== table.n || this.state.edited) return null;
@@ -65,7 +73,8 @@ function loaded() {
     lens: lens ? lens.manifest.parameters.map((parameter) => parameter.default) : [],
   };
   const names = (each) => (each ? each.manifest.observables.map((one) => one.name) : []);
-  return { source: made.source, sight: sight && sight.source, instruments: lens && lens.source, wanted: Panels.wanted(names(sight), names(lens)), ...numbers };
+  const about = { numbers: Panels.NUMBERS, d: state.d, delta: state.delta, sphere: variant.sphere, ordered: variant.ordered, smooth: !made.manifest.noise };
+  return { about, source: made.source, sight: sight && sight.source, instruments: lens && lens.source, wanted: Panels.wanted(names(sight), names(lens)), ...numbers };
 }
 
 function begin() { // from the start, with the seed of the state
@@ -173,7 +182,7 @@ const act = {
   remove(i) { edit((x, w) => { if (w.length < 2) return null; const d = lab.state.d, left = w.filter((_, j) => j !== i), total = left.reduce((a, b) => a + b, 0); return [x.filter((_, j) => Math.floor(j / d) !== i), left.map((value) => value / total)]; }); },
   link() { return location.href.split("#")[0] + toLink(lab.state); },
   scrubTo(t) { const frames = lab.history.frames; let best = 0; frames.forEach((frame, k) => { if (Math.abs(frame.t - t) < Math.abs(frames[best].t - t)) best = k; }); pause(); lab.shown = best; lab.dirty = true; },
-  lesson(k) { const lesson = LESSONS[k]; const { state } = checkedState(lab.schema, { ...freshState(), ...lesson.state }); lab.state = state; lab.log = lesson.log === true; document.getElementById("log").checked = lab.log; document.getElementById("speed").value = nearestSpeed(state.rate); Drawers.lessons(lab, act, k); rebuilt(lesson.play); if (lesson.open) open(lesson.open, lesson.open !== "lessons"); },
+  lesson(k) { const lesson = LESSONS[k]; const { state } = checkedState(lab.schema, { ...freshState(), ...lesson.state }); lab.state = state; lab.log = lesson.log === true; document.getElementById("log").checked = lab.log; document.getElementById("speed").value = nearestSpeed(state.rate); Drawers.lessons(lab, act, k); rebuilt(lesson.play); if (lesson.open) open(lesson.open, lesson.open !== "lessons"); if (lesson.model && lab.model) { showRecording(Models.opened(lab.model)); play(); } },
   mapped(chart, at) { const { state } = checkedState(lab.schema, { ...freshState(), ...chart.state, values: { ...chart.state.values, [chart.path || "beta"]: at.beta }, until: at.t, rate: 120 }); lab.state = state; lab.here = at; document.getElementById("speed").value = nearestSpeed(state.rate); rebuilt(true); },
   savePanel(panel, kind) { saved(`${panel.name}`, kind, 640, panel.tall ? 480 : 300, (pen, tone) => panel.draw(pen, tone, lab)); },
   saveStage(kind) { saved("tokens", kind, 960, 960, (pen, tone) => Stage.draw(pen, sceneOf(lab.history, lab.shownPlace(), lab.memory, lab.state.d), tone)); },
@@ -181,36 +190,10 @@ const act = {
   json() { Export.save("run.json", Export.json({ ...lab, state: { ...lab.state, d: dimension() } }, lab.history), "application/json"); },
   html() { Export.save("lab.html", pageText(), "text/html"); },
   film() { filmed(); },
+  gif() { filmedAsGif(); },
 };
 
 function dimension() { return lab.recording ? lab.recording.d : lab.state.d; }
-
-function pageText() { // this page as it was written, with the state of now as the one it opens with
-  const copy = document.documentElement.cloneNode(true), packed = { ...PACKED, state: lab.recording ? PACKED.state : lab.state };
-  for (const id of ["controls", "instruments", "lessons", "map", "leave", "say"]) copy.querySelector(`#${id}`).replaceChildren();
-  for (const drawer of copy.querySelectorAll(".drawer")) drawer.hidden = true;
-  copy.querySelector("#data").textContent = JSON.stringify(packed).replace(/</g, "\\u003c");
-  return `<!DOCTYPE html>\n${copy.outerHTML}`;
-}
-
-function saved(name, kind, width, height, draw) {
-  const tone = colours();
-  if (kind === "svg") { const pen = new SvgPen(width, height); draw(pen, tone); Export.save(`${name}.svg`, pen.written(), "image/svg+xml"); return; }
-  const canvas = document.createElement("canvas");
-  draw(new CanvasPen(canvas, width, height, 2), tone);
-  canvas.toBlob((blob) => Export.save(`${name}.png`, blob, "image/png"));
-}
-
-async function filmed() {
-  const told = document.getElementById("filming"), canvas = document.createElement("canvas"), count = lab.history.length, memory = {};
-  if (count < 2) { told.textContent = "There is nothing to film yet: press play first."; return; }
-  pause();
-  const tone = colours(), seconds = Math.max(2, Math.min(12, count / 30));
-  try {
-    const { blob, ending } = await Export.film(canvas, count, (k) => Stage.draw(new CanvasPen(canvas, 720, 720, 1), sceneOf(lab.history, k, memory, dimension()), tone), seconds, (share) => { told.textContent = `filming, ${Math.round(100 * share)} %`; });
-    Export.save(`run.${ending}`, blob, blob.type); told.textContent = `saved run.${ending}`;
-  } catch (error) { told.textContent = error.message; }
-}
 
 function edit(change) { // tokens by hand; the run goes on from them
   const frame = lab.shownFrame();
@@ -226,22 +209,6 @@ function edit(change) { // tokens by hand; the run goes on from them
   if (on) runner.play(lab.state.rate, lab.state.until);
   if (!lab.held || w) Controls.build(document.getElementById("controls"), lab, act);
   remember();
-}
-
-function mergeClusters() {
-  const labels = lab.seen("cluster_labels");
-  if (!labels) return;
-  edit((x, w) => {
-    const d = lab.state.d, sphere = lab.view.sphere, groups = new Map();
-    labels.forEach((label, i) => { if (!groups.has(label)) groups.set(label, []); groups.get(label).push(i); });
-    const tokens = [], weights = [];
-    for (const members of groups.values()) {
-      const mass = members.reduce((sum, i) => sum + w[i], 0), mean = Array.from({ length: d }, (_, k) => members.reduce((sum, i) => sum + w[i] * x[d * i + k], 0) / mass);
-      const length = sphere ? Math.hypot(...mean) || 1 : 1;
-      tokens.push(...mean.map((value) => value / length)); weights.push(mass);
-    }
-    return [Float64Array.from(tokens), Float64Array.from(weights)];
-  });
 }
 
 function hovered(i, left, top) {
@@ -265,7 +232,9 @@ function sceneOf(history, k, memory, d) {
   const notes = [];
   if (now.share !== null) notes.push(`first three principal axes of ${d}: ${Math.round(100 * now.share)} % of the variance`);
   if (lab.recording && lab.recording.share !== null) notes.push(`three principal axes: ${Math.round(100 * lab.recording.share)} % of the variance`);
-  if (grouped) notes.push(`${[...counts.values()].filter((count) => count > 1).length} groups in colour: cosines ≥ 1 − ${shown(lab.state.delta)} join tokens`);
+  const many = [...counts.values()].filter((count) => count > 1).length;
+  if (lab.other && lab.recording) notes.push(lab.recording.title);
+  if (grouped) notes.push(`${many} ${many === 1 ? "group" : "groups"} in colour: cosines ≥ 1 − ${shown(lab.state.delta)} join tokens`);
   if (!view.sphere) { let far = 1e-9; for (let i = 0; i < frame.n; i++) far = Math.max(far, Math.hypot(now.p[3 * i], now.p[3 * i + 1], now.p[3 * i + 2])); lab.view.reach = view.reach = Math.max(1, far); } else lab.view.reach = view.reach = 1;
   const cache = new Map();
   const bytes = (i) => { const key = grouped ? labels[i] : -1; if (!cache.has(key)) cache.set(key, rgb(colour(i))); return cache.get(key); };
@@ -338,6 +307,7 @@ function showRecording(recording, second) {
     lab.recording = recording; lab.other = null; lab.history.clear(); lab.history.frames = recording.frames; lab.shown = 0; lab.memory = {};
     recording.frames.forEach((frame, k) => { const now = frame.seen.cluster_count, before = k > 0 && recording.frames[k - 1].seen.cluster_count; if (now && before && now[0] < before[0]) lab.history.merges.push({ t: frame.t, to: now[0] }); });
     document.getElementById("other").hidden = true; document.getElementById("word").hidden = !recording.words;
+    if (FIGURE) document.getElementById("controls").hidden = true;
   }
   lab.dirty = true;
 }
@@ -359,7 +329,7 @@ function buttons() {
   on("again", "click", () => restart());
   on("anew", "click", () => { lab.state.seed = (lab.state.seed + 1) % 2 ** 31; lab.state.edited = null; lab.state.weights = null; rebuilt(); });
   on("scrub", "input", () => { pause(); lab.shown = Number(document.getElementById("scrub").value); lab.dirty = true; });
-  on("merge", "click", mergeClusters);
+  on("merge", "click", () => mergeClusters());
   on("trails", "change", () => { lab.trails = document.getElementById("trails").checked; lab.dirty = true; });
   on("log", "change", () => { lab.log = document.getElementById("log").checked; lab.dirty = true; });
   on("word", "input", () => findWord(document.getElementById("word").value));
@@ -408,14 +378,27 @@ function drops() {
   });
 }
 
+// It plays when it is opened, where motion is welcome and while it is seen; a pause by hand stays.
+function playWhenSeen() {
+  let wanted = PACKED.play && !matchMedia("(prefers-reduced-motion: reduce)").matches, seen = false;
+  const follow = () => {
+    const on = seen && !document.hidden;
+    if (on && wanted && !lab.playing) { wanted = false; play(); }
+    else if (!on && lab.playing) { wanted = true; pause(); }
+  };
+  document.addEventListener("visibilitychange", follow);
+  document.addEventListener("click", () => { wanted = false; }, true);
+  new IntersectionObserver((entries) => { seen = entries[entries.length - 1].isIntersecting; follow(); }, { threshold: 0.2 }).observe(document.getElementById("stage"));
+}
+
 async function boot() {
   const packed = await unpacked(PACKED.packed);
-  lab.schema = packed.schema; lab.programs = packed.programs; lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.given = packed.given || null; lab.trails = true;
+  lab.schema = packed.schema; lab.programs = packed.programs; lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.given = packed.given || null; lab.model = packed.model || null; lab.trails = true;
   const linked = fromLink(lab.schema, location.hash), opening = linked || checkedState(lab.schema, PACKED.state || {});
   lab.state = opening.state;
   runner = new Runner(document.getElementById("worker").textContent, hear);
-  buttons(); keys(); drops();
-  Panels.build(document.getElementById("instruments"), lab, act);
+  buttons(); keys(); if (!FIGURE) drops();
+  Panels.build(document.getElementById("instruments"), lab, act, FIGURE ? PACKED.panels : null);
   Pointer.listen(document.getElementById("stage"), lab, act);
   new ResizeObserver(() => { lab.dirty = true; }).observe(document.getElementById("scene"));
   document.getElementById("instruments").addEventListener("scroll", act.redraw); addEventListener("scroll", act.redraw, { passive: true });
@@ -424,7 +407,7 @@ async function boot() {
   rebuilt(false);
   say(...opening.problems);
   (packed.recordings || []).forEach((raw, k) => { try { showRecording(Models.opened(raw), k === 1); } catch (error) { say(`Not opened: ${error.message}`); } });
-  if (PACKED.play) play();
+  playWhenSeen();
   requestAnimationFrame(paint);
   lab.advance = once; lab.runner = runner;
   window.tokenflockLab = lab; // for tests and the curious

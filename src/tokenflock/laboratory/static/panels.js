@@ -1,14 +1,16 @@
 // The panels beside the stage: one canvas each, drawn with a pen, saved as png or svg.
 
 const Panels = (() => {
+  const NUMBERS = 96; // of a state up to which the spectrum is found: n (d - 1) on the sphere
   const MATRIX = 160; // tokens up to which the attention matrix is shown
 
   // name, title, what it draws, and which observables of the library it needs
   const LIST = [
     { name: "histogram", title: "inner products of pairs", draw: drawHistogram, needs: ["histogram"] },
     { name: "energy", title: "energy", draw: drawEnergy, needs: ["energy"], timed: true },
-    { name: "clusters", title: "clusters, merges marked", draw: drawClusters, needs: ["cluster_count", "cluster_labels"], timed: true },
+    { name: "clusters", title: "clusters", draw: drawClusters, needs: ["cluster_count", "cluster_labels"], timed: true },
     { name: "order", title: "order parameter", draw: drawOrder, needs: ["order_parameter", "mean_cosine"], timed: true },
+    { name: "spectrum", title: "growth rates", draw: drawSpectrum, needs: ["spectrum"] },
     { name: "attention", title: "attention matrix, by cluster", draw: drawAttention, needs: ["attention"], tall: true },
   ];
 
@@ -27,6 +29,8 @@ const Panels = (() => {
       if (top !== null) levels.push({ at: Math.exp(top), name: "one point (maximum)", below: true });
       if (low !== null) levels.push({ at: Math.exp(low), name: "uniform (least)" });
     }
+    const plateau = lab.seen("plateau"), clusters = lab.seen("cluster_count");
+    if (plateau && clusters && clusters[0] > 1) levels.push({ at: plateau[0], name: `plateau: these ${clusters[0]} clusters as points`, below: true });
     const points = lab.history.series("energy");
     if (!points.length) { pen.clear(tone.paper); pen.text(pen.width / 2, pen.height / 2, "this law has no such energy", { colour: tone.soft, size: 12, align: "center" }); return null; }
     return Instruments.timeChart(pen, tone, scene(lab), { series: [{ points, colour: tone.accent }], levels });
@@ -36,6 +40,16 @@ const Panels = (() => {
     const points = lab.history.series("cluster_count");
     const most = points.filter((_, k) => k % 2 === 1).reduce((a, b) => Math.max(a, b), 1);
     return Instruments.timeChart(pen, tone, scene(lab), { series: [{ points, colour: tone.accent }], marks: lab.history.merges.map((merge) => merge.t), range: [0, most * 1.08], steps: true });
+  }
+
+  // Rates of all modes of a step, from the fastest; those that grow are warm. On the circle, theory beside it.
+  function drawSpectrum(pen, tone, lab) {
+    const modes = lab.seen("spectrum");
+    if (!modes || !modes.length) { pen.clear(tone.paper); pen.text(pen.width / 2, pen.height / 2, `shown up to ${NUMBERS} numbers: take fewer tokens, or merge clusters`, { colour: tone.soft, size: 12, align: "center" }); return null; }
+    const levels = [], polygon = lab.polygon();
+    if (polygon !== null) levels.push({ at: polygon.rate, name: `${polygon.count} equal clusters, evenly spread: ${shown(polygon.rate, 3)}` });
+    Instruments.modes(pen, tone, modes, levels);
+    return null;
   }
 
   function drawOrder(pen, tone, lab) {
@@ -55,13 +69,13 @@ const Panels = (() => {
     return null;
   }
 
-  function build(home, lab, act) {
+  function build(home, lab, act, names = null) { // all of them, or those that a figure has
     home.replaceChildren();
-    lab.panels = LIST.map((panel) => {
+    lab.panels = LIST.filter((panel) => names === null || names.includes(panel.name)).map((panel) => {
       const canvas = element("canvas", { role: "img", "aria-label": panel.title }), value = element("output");
       const save = (kind) => element("button", { type: "button", class: "save", text: kind, "aria-label": `save ${panel.title} as ${kind}`, onclick: () => act.savePanel(panel, kind) });
       const place = element("section", { class: `panel${panel.tall ? " tall" : ""}${panel.timed ? " timed" : ""}`, "data-panel": panel.name, "aria-label": panel.title },
-        element("h2", {}, element("span", { text: panel.title }), value, element("span", {}, save("png"), save("svg"))), canvas);
+        element("h2", {}, element("span", { text: panel.title }), value, names ? "" : element("span", {}, save("png"), save("svg"))), canvas);
       home.append(place);
       const made = { ...panel, canvas, value, home: place, back: null };
       if (panel.timed) canvas.addEventListener("click", (event) => { if (made.back) act.scrubTo(made.back.timeAt(event.clientX - canvas.getBoundingClientRect().left)); });
@@ -81,16 +95,27 @@ const Panels = (() => {
   }
 
   function said(panel, lab) {
+    if (panel.name === "spectrum") { const modes = lab.seen("spectrum"); return modes && modes.length ? `of small changes, fastest ${shown(modes[0], 3)}` : ""; }
+    if (panel.name === "clusters") return clustersSaid(lab);
     const name = { energy: "energy", clusters: "cluster_count", order: "order_parameter" }[panel.name];
     const value = name ? lab.seen(name) : null;
     return value && value.length === 1 ? shown(value[0], 4) : "";
   }
 
+  function clustersSaid(lab) { // how many, and when the law of heavy tokens lets two of them meet
+    const count = lab.seen("cluster_count"), life = lab.seen("lifetime");
+    if (!count) return "";
+    if (!life || life[1] !== count[0] || lab.recording) return shown(count[0]);
+    return `${count[0]}, ${life[2] ? "two meet at" : "none meet before"} t = ${shown(life[0], 3)}`;
+  }
+
   // which observables the worker measures, and up to how many tokens
   function wanted(lawNames, lensNames) {
     const most = { attention: MATRIX, histogram: 4000, energy: 4000, cluster_count: 4000, cluster_labels: 4000, mean_cosine: 4000 };
-    return [...lawNames.map((name) => ({ name, of: "law", most: most[name] || 1e9 })), ...lensNames.map((name) => ({ name, of: "lens", most: most[name] || 1e9 }))];
+    const shown = FIGURE ? PACKED.panels : LIST.map((panel) => panel.name), foreseen = ["energy", "clusters", "spectrum"].some((name) => shown.includes(name));
+    const ahead = !foreseen ? [] : [{ name: "spectrum", of: "foresight", most: 1e9 }, { name: "lifetime", of: "foresight", most: 4000 }];
+    return [...lawNames.map((name) => ({ name, of: "law", most: most[name] || 1e9 })), ...lensNames.map((name) => ({ name, of: "lens", most: most[name] || 1e9 })), ...ahead];
   }
 
-  return { build, draw, wanted, LIST };
+  return { build, draw, wanted, LIST, NUMBERS };
 })();

@@ -8,6 +8,7 @@
 const BATCH = 12; // milliseconds before it listens again
 let law = null, sight = null, instruments = null, state = null, params = [], sights = [], lens = [], wanted = [];
 let playing = false, rate = 30, until = null, run = 0, taken = true;
+let told = {}, source = null, sightSource = null, shadow = null, ahead = [], forecast = null, grouped = "", again = null;
 let origin = { t: 0, index: 0 };
 let owed = 0, clock = 0, dirty = false, measured = 0, cost = 0, stepping = 0, made = 0;
 const channel = new MessageChannel();
@@ -22,7 +23,9 @@ const HEAR = {
     sight = message.sight === message.source ? law : message.sight === null ? null : evaluate(message.sight);
     instruments = message.instruments === null ? null : evaluate(message.instruments);
     numbers(message);
-    wanted = message.wanted;
+    wanted = message.wanted.filter((each) => each.of !== "foresight"); ahead = message.wanted.filter((each) => each.of === "foresight");
+    told = message.about; again = null; forecast = null; grouped = ""; shadow = null; effort = 0;
+    source = message.source; sightSource = message.sight;
   },
   begin(message) { // tokens of a start law, or given ones
     const drawn = evaluate(message.start).draw(message.n, message.hi, message.lo, arrays(message.startParams));
@@ -35,13 +38,12 @@ const HEAR = {
     run = message.run; taken = true; owed = 0; cost = 0; seen = {}; next = 0; stepping = 0; until = message.until;
     check(); measure(true); post();
   },
-  params(message) { numbers(message); if (state) { measured = 0; touch(); } },
+  params(message) { numbers(message); forecast = null; if (state) { measured = 0; touch(); } },
   step(message) { playing = false; for (let k = 0; k < message.count; k++) advance(); check(); measure(true); taken = true; post(); },
   play(message) { playing = true; rate = message.rate; until = message.until; clock = performance.now(); owed = 1; beat(); },
   rate(message) { rate = message.rate; },
   h(message) { if (state) { origin = { t: state.t, index: state.index }; state.h = message.h; } },
   pause() { playing = false; if (state) { measure(true); taken = true; post(); } },
-  wanted(message) { wanted = message.wanted; measured = 0; if (state) touch(); },
   taken() { taken = true; if (dirty && !playing) post(); },
 };
 
@@ -63,10 +65,17 @@ function check() { // tokens that left the numbers end the run with a word
   }
 }
 
-let seen = {}, next = 0;
+let seen = {}, next = 0, foreseen = 0, effort = 0;
 function measure(force) { // all of it, or, while it plays, one instrument after another
   const begun = performance.now();
-  if (!force && next === 0 && begun - measured < Math.max(60, 4 * cost)) return;
+  if (force || next > 0 || begun - measured >= Math.max(60, 9 * cost)) observe(force, begun);
+  const now = performance.now();
+  if (!ahead.length || !(force || now - foreseen >= Math.max(400, 12 * effort))) return;
+  for (const each of ahead) look(each);
+  foreseen = performance.now(); effort = foreseen - now; // seldom: what looks ahead is dear
+}
+
+function observe(force, begun) {
   if (force || next === 0) { next = 0; cost = 0; }
   let now = begun;
   while (next < wanted.length && (force || now - begun < BATCH)) {
@@ -79,13 +88,42 @@ function measure(force) { // all of it, or, while it plays, one instrument after
 }
 
 function look({ name, most, of }) {
+  if (of === "foresight") {
+    if (state.n > most || !told.smooth) return;
+    try { FORESEE[name](); } catch { /* a state without eigenvalues, such as one beyond all numbers, is run on */ }
+    return;
+  }
   const home = of === "law" ? sight : instruments;
   if (state.n > most || !home || !home.observe[name]) return;
   const value = Float64Array.from(home.observe[name](state, of === "law" ? sights : lens));
   seen[name] = value;
   // a label is the first token of a cluster: there are as many clusters as tokens that lead one
+  if (name === "cluster_labels") again = value;
   if (name === "cluster_labels") seen.cluster_count = Float64Array.of(value.reduce((count, label, i) => count + (label === i ? 1 : 0), 0));
 }
+
+// The law and its sights once more: a program has memory for one number of tokens.
+function twin() {
+  if (!shadow) { const step = evaluate(source); shadow = { step, sight: sightSource === source ? step : sightSource === null ? null : evaluate(sightSource) }; }
+  return shadow;
+}
+
+const FORESEE = {
+  spectrum() { seen.spectrum = Foresight.spectrum(law, state, params, told); },
+  lifetime() { // of the clusters, once the same ones are there twice in a row
+    const labels = again;
+    if (!labels || labels.length !== state.n || told.ordered || !told.sphere) return;
+    const here = labels.join();
+    if (here !== grouped) { grouped = here; forecast = null; return; }
+    const clusters = Foresight.gathered(state, labels, told.d);
+    if (!clusters) return;
+    const { step, sight: eye } = twin();
+    if (eye && eye.observe.energy) { clusters.x.set(step.project(clusters, params)); seen.plateau = Float64Array.from(eye.observe.energy(clusters, sights)); }
+    if (forecast === null) forecast = { run: Foresight.forecast(step, params, clusters, told.d, told.delta), found: null };
+    if (forecast.found === null) forecast.found = forecast.run.run(3 * BATCH);
+    if (forecast.found) seen.lifetime = Float64Array.of(forecast.found.t, forecast.found.count, forecast.found.done);
+  },
+};
 
 function post() {
   dirty = false; taken = false;
