@@ -127,7 +127,7 @@ def test_making_an_mp4_runs_no_python_in_a_fork(circle_run, tmp_path):
     assert forks == []
 
 
-@pytest.mark.parametrize("suffix", ["mp4", "gif"])
+@pytest.mark.parametrize("suffix", ["mp4", "gif", "html"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
 def test_an_interrupted_film_leaves_no_file(circle_run, tmp_path, suffix, error):
     def stop(share: float) -> None:
@@ -154,7 +154,7 @@ def test_an_interrupted_film_keeps_the_film_that_was_there(circle_run, tmp_path)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"path": "run.avi"}, r"path must be a \.mp4 or \.gif"),
+        ({"path": "run.avi"}, r"path must be a \.mp4, \.gif or \.html"),
         ({"path": "nowhere/run.mp4"}, "mkdir -p"),
         ({"fps": 0}, "fps must be above 0"),
         ({"seconds": -1.0}, "seconds must be positive"),
