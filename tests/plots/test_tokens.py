@@ -12,6 +12,7 @@ from tokenflock.plots._landscape import potential
 from tokenflock.plots._story import story
 from tokenflock.plots.matrices import seriation
 from tokenflock.plots.planes import PlaneView, apart
+from tokenflock.plots.spheres import along_arcs
 from tokenflock.plots.styles import THEMES
 from tokenflock.solvers import RK4
 
@@ -48,9 +49,7 @@ def test_a_plane_holds_the_axes_of_greatest_spread(sphere_run):
     s = np.linalg.svd(x - x.mean(0), compute_uv=False) ** 2
     assert (view.seen**2).sum() == pytest.approx(s[:2].sum())
     said = {text.get_text() for text in plots.plane(sphere_run).texts}
-    assert said == {
-        f"axis {k + 1}: {100 * s[k] / s.sum():.0f} % of the variance" for k in range(2)
-    }
+    assert said == {f"axis {k + 1}: {100 * s[k] / s.sum():.0f} % of the variance" for k in range(2)}
 
 
 def test_words_that_would_overlap_stand_apart_and_far_ones_stay():
@@ -217,3 +216,13 @@ def test_directions_are_drawn_where_tokens_have_lengths(standing):
     np.testing.assert_allclose(
         discs_of(plots.circle(long)).get_offsets(), discs_of(plots.circle(run)).get_offsets()
     )
+
+
+def test_a_trail_stays_on_the_sphere():
+    """Between two frames far apart it follows the great circle through them."""
+    path = np.array([[[1.0, 0, 0]], [[0, 1.0, 0]]])
+    way = along_arcs(path)
+    np.testing.assert_allclose(np.linalg.norm(way, axis=-1), 1)
+    angle = np.arctan2(way[:, 0, 1], way[:, 0, 0])
+    np.testing.assert_allclose(np.diff(angle), np.pi / 2 / (len(way) - 1))
+    assert len(way) > 10 and np.all(way[..., 2] == 0)
