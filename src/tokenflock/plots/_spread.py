@@ -16,7 +16,6 @@ from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
 from tokenflock.frozen import choice
-from tokenflock.meanfield.potential import Goal
 from tokenflock.plots._story import nearest, plain_title, time_label
 from tokenflock.plots._titles import law_title, matrix_title
 from tokenflock.verbs.measure import dynamics_of
@@ -84,6 +83,8 @@ class Spread:
         if self.law is not None:
             return law_title(self.law)
         if self.recipe.get("verb") == "optimal_density":
+            from tokenflock.meanfield.potential import Goal  # slow to import
+
             goal = choice(Goal, self.recipe.get("goal"), "goal")
             extreme = "least" if goal.sign > 0 else "greatest"
             return f"Density of {extreme} energy, {matrix_title(np.asarray(self.recipe['D']))}"
