@@ -13,10 +13,11 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarForm
 from tokenflock.observables.cluster_count import ClusterCount
 from tokenflock.plots._story import Story, literal, story
 from tokenflock.plots._time_axis import time_axis
-from tokenflock.plots.styles import Theme, canvas, look
+from tokenflock.plots.styles import Theme, canvas, look, root_of
 
 _FEW = 8  # up to so many clusters the axis of counts is linear
 _LOW, _FLAT = 0.75, 0.15  # an energy that stays below, and moves less, has an axis of its own
+_SHALLOW = 0.8  # inches: a lower panel has numbers at powers of ten only
 _MARGIN = 0.06  # of the panel's height, for ticks of merges
 
 
@@ -96,7 +97,8 @@ def draw_counts(ax: Axes, run: Story, theme: Theme, delta: float) -> None:
         return
     ax.set_yscale("log")
     ax.set_ylim(0.75, counts.max() * 1.3)
-    ticks = [step * 10**power for power in range(6) for step in (1, 2, 5)]
+    low = ax.get_position().height * root_of(ax).get_size_inches()[1] < _SHALLOW
+    ticks = [step * 10**power for power in range(6) for step in ((1,) if low else (1, 2, 5))]
     ax.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if tick <= counts.max() * 1.3]))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(ScalarFormatter())

@@ -24,6 +24,9 @@ from tokenflock.reproduction.claim import Claim, at_most
 from tokenflock.reproduction.scale import Scale
 
 SOURCE = "arXiv 2312.10794, Section 7: Bessel series"
+CAPTION = (
+    "See the error of the series fall below the tolerance with its order K, and K grow like √β."
+)
 SOURCES = {2: SOURCE, 3: "derived; the same series in spherical harmonics"}
 BETAS = (1.0, 100.0)
 LAWS = {"SA": SelfAttention, "USA": Unnormalised}
