@@ -12,6 +12,8 @@ from tokenflock.plots._landscape import potential
 from tokenflock.plots._story import story
 from tokenflock.plots.matrices import seriation
 from tokenflock.plots.planes import PlaneView, apart
+from tokenflock.plots.polyhedra import corners as polyhedron_corners
+from tokenflock.plots.polyhedra import edges
 from tokenflock.plots.spheres import along_arcs
 from tokenflock.plots.styles import THEMES
 from tokenflock.solvers import RK4
@@ -226,3 +228,31 @@ def test_a_trail_stays_on_the_sphere():
     angle = np.arctan2(way[:, 0, 1], way[:, 0, 0])
     np.testing.assert_allclose(np.diff(angle), np.pi / 2 / (len(way) - 1))
     assert len(way) > 10 and np.all(way[..., 2] == 0)
+
+
+def test_paced_frames_show_a_late_merge_as_it_happens(standing):
+    """A token that waits for long and then moves for one unit of time gets pictures of both."""
+    times = np.arange(0, 1001.0)
+    angle = np.where(times < 900, 0.0, np.minimum((times - 900) / 20, 1))
+    x = np.stack([np.cos(angle), np.sin(angle)], axis=-1)[:, None]
+    run = standing(x[0]).drop_vars(["x", "time"], errors="ignore")
+    run = run.assign_coords(time=times).assign(x=(("time", "particle", "coord"), x))
+    kept = plots.paced(run, 40, waiting=0.5).time.values
+    moving = (kept > 899) & (kept <= 920)
+    assert kept[0] == 0 and kept[-1] == 1000 and 15 <= moving.sum() <= 25
+    assert np.all(np.diff(kept) > 0) and (kept <= 30).sum() >= 7
+
+
+@pytest.mark.parametrize(
+    ("corners", "count"),
+    [
+        (np.vstack([np.eye(3), -np.eye(3)]), 12),
+        (np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) / np.sqrt(3), 6),
+        (np.array([[np.cos(a), np.sin(a)] for a in 2 * np.pi * np.arange(5) / 5]), 5),
+    ],
+)
+def test_a_polyhedron_has_its_inner_products_and_edges(corners, count):
+    x = polyhedron_corners(corners @ corners.T, corners.shape[1])
+    np.testing.assert_allclose(x @ x.T, corners @ corners.T, atol=1e-9)
+    np.testing.assert_allclose(x[0, -1], 1, atol=1e-9)  # the first stands upright
+    assert len(edges(x)) == count

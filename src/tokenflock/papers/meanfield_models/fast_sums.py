@@ -25,7 +25,8 @@ from tokenflock.reproduction.scale import Scale
 
 SOURCE = "arXiv 2312.10794, Section 7: Bessel series"
 CAPTION = (
-    "See the error of the series fall below the tolerance with its order K, and K grow like √β."
+    "See the error of the series fall with its order K about as the tolerance asks (left), and the"
+    " order that is needed grow like √β (right)."
 )
 SOURCES = {2: SOURCE, 3: "derived; the same series in spherical harmonics"}
 BETAS = (1.0, 100.0)
