@@ -185,9 +185,12 @@ def test_the_tour_tells_and_writes(call, tmp_path):
     assert code == 0, err
     assert "clusters" in out
     assert "->" in out
-    for name in ("run.nc", "overview.png", "film.mp4"):
+    for name in ("run.nc", "overview.png", "film.html"):
         assert str((tmp_path / "here" / name).resolve()) in out.replace("\n", "")
         assert (tmp_path / "here" / name).stat().st_size > 1_000
+    run = flock.load(tmp_path / "here" / "run.nc")
+    last, end = float(flock.merges(run).time[-1]), float(run.time[-1])
+    assert last < 0.5 * end and run.sizes["time"] <= 202  # what it led to is seen
 
 
 def test_phase_writes_pair_density_by_beta_and_time_with_its_error_and_a_plot(call, tmp_path):

@@ -1,6 +1,11 @@
 """Films: what is read back from the file."""
 
+import base64
+import json
 import os
+import re
+import struct
+import zlib
 from typing import get_args, get_type_hints
 
 import imageio_ffmpeg
@@ -10,9 +15,13 @@ from PIL import Image
 
 import tokenflock as flock
 from tokenflock import plots
+from tokenflock.dynamics import Burger, Noisy, Unnormalised
 from tokenflock.plots import films
+from tokenflock.plots._records import DISCS, Recorder
 from tokenflock.plots._shot import Shot, ShotOptions, ViewName
-from tokenflock.plots._stage import VIEWS
+from tokenflock.plots._stage import VIEWS, Stage
+from tokenflock.plots._story import story
+from tokenflock.plots._titles import law_title
 
 # of the reader, imageio_ffmpeg.read_frames
 pytestmark = [pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"), pytest.mark.slow]
@@ -127,7 +136,7 @@ def test_making_an_mp4_runs_no_python_in_a_fork(circle_run, tmp_path):
     assert forks == []
 
 
-@pytest.mark.parametrize("suffix", ["mp4", "gif"])
+@pytest.mark.parametrize("suffix", ["mp4", "gif", "html"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
 def test_an_interrupted_film_leaves_no_file(circle_run, tmp_path, suffix, error):
     def stop(share: float) -> None:
@@ -154,7 +163,7 @@ def test_an_interrupted_film_keeps_the_film_that_was_there(circle_run, tmp_path)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"path": "run.avi"}, r"path must be a \.mp4 or \.gif"),
+        ({"path": "run.avi"}, r"path must be a \.mp4, \.gif or \.html"),
         ({"path": "nowhere/run.mp4"}, "mkdir -p"),
         ({"fps": 0}, "fps must be above 0"),
         ({"seconds": -1.0}, "seconds must be positive"),
@@ -186,3 +195,98 @@ def test_more_pictures_between_layers_than_the_memory_holds_are_refused(model, t
     with pytest.raises(flock.UserError, match="write fewer of them between layers"):
         plots.film(model, tmp_path / "model.mp4", between=10**12)
     assert not list(tmp_path.iterdir())
+
+
+def tables(path):
+    """The sets of colours of a GIF: of the whole file, then of each picture that has its own."""
+    data = path.read_bytes()
+
+    def table(at, flags):
+        size = 3 * 2 ** ((flags & 7) + 1)
+        return {data[k : k + 3] for k in range(at, at + size, 3)}, at + size
+
+    def blocks(at):
+        while data[at]:
+            at += data[at] + 1
+        return at + 1
+
+    found, at = table(13, data[10])
+    sets = [found]
+    while data[at] != 0x3B:
+        if data[at] == 0x21:
+            at = blocks(at + 2)
+            continue
+        flags, at = data[at + 9], at + 10
+        if flags & 0x80:
+            found, at = table(at, flags)
+            sets.append(found)
+        at = blocks(at + 1)
+    return sets
+
+
+def test_all_pictures_of_a_gif_have_the_same_colours(sphere_run, tmp_path):
+    """Else what stands still flickers."""
+    path = plots.film(sphere_run, tmp_path / "run.gif", fps=10, seconds=1.0, size=(240, 136))
+    first, *others = tables(path)
+    assert len(first) > 50 and all(found == first for found in others)
+
+
+def test_a_page_holds_every_picture_and_fetches_nothing(circle_run, tmp_path):
+    path = plots.film(circle_run, tmp_path / "run.html", fps=10, seconds=6.0, size=(320, 180))
+    page = path.read_text(encoding="utf-8")
+    assert "://" not in page and not re.search(r"%[A-Z]+%", page)
+    head = json.loads(re.search(r"HEAD = (\{.*?\}), BACKDROP", page)[1])
+    assert len(head["order"]) == 60 and len(set(head["order"])) == 41 and head["fps"] == 10
+    stream = zlib.decompress(base64.b64decode(re.search(r'RECORDS = "([^"]*)"', page)[1]))
+    place, records = 0, 0
+    while place < len(stream):
+        place += 4 + int.from_bytes(stream[place : place + 4], "little")
+        records += 1
+    assert place == len(stream) and records == 41 * head["artists"]
+
+
+def test_a_record_of_a_disc_says_where_it_is(standing):
+    ax = plots.circle(standing(np.array([[1.0, 0], [0, 1]])))
+    figure = ax.get_figure()
+    figure.canvas.draw()
+    size = figure.canvas.get_width_height()
+    recorder = Recorder(size, figure.dpi)
+    scatter = max(ax.collections, key=lambda one: one.get_zorder())
+    record = recorder.record(scatter)
+    kind, count = struct.unpack_from("<BH", record)
+    places = np.frombuffer(record, "<i2", 2 * count, 5).reshape(-1, 2) / recorder.scale
+    wanted = ax.transData.transform(scatter.get_offsets()) * [1, -1] + [0, size[1]]
+    assert (kind, count) == (DISCS, 2)
+    np.testing.assert_allclose(places, wanted, atol=1 / recorder.scale)
+
+
+def test_between_the_layers_of_a_model_nothing_is_measured(model):
+    """The strip has one dot a layer, and the marker waits on the last layer that was passed."""
+    few = model.isel(layer=[0, 20, 40])
+    run = story(films._moving(few, 4, 30))
+    with plots.style("light") as theme:
+        stage = Stage(run, story(few), theme, (320, 180), np.arange(11), Shot("sphere"))
+    assert all(len(ax.lines[0].get_xdata()) == 3 for ax in stage.panels)
+    stage.show(7)
+    assert [dot.get_xdata()[0] for dot in stage.dots] == [20, 20]
+    assert stage.clock.get_text() == "layer 20 → 40"
+
+
+def test_a_film_says_what_colours_and_trails_mean(circle_run):
+    run = story(circle_run)
+    with plots.style("light") as theme:
+        stage = Stage(run, run, theme, (320, 180), np.arange(41), Shot("circle", tail=4))
+    said = {text.get_text() for text in stage.figure.texts}
+    sizes = sorted(flock.merges(circle_run).largest.values[-1:] * 16)
+    assert any(note.startswith("colours: the 2 clusters at $t$ = 15") for note in said)
+    assert any(f"of {round(sizes[0])} and {16 - round(sizes[0])} tokens" in note for note in said)
+    assert "trails, inwards: the last 1.5 units of time" in said
+    assert any(r"$n$ = 16 on $\mathbb{S}^{1}$" in note for note in said)
+
+
+def test_titles_tell_laws_of_one_name_apart():
+    laws = [Burger(D=np.diag([1.0, 0.25, 1.0]), ascend=up) for up in (True, False)]
+    laws += [Burger(D=np.eye(3)), Noisy(Unnormalised(beta=2.0), kappa=5.0), Unnormalised(beta=2.0)]
+    titles = [law_title(law) for law in laws]
+    assert len(set(titles)) == 5 and titles[1].endswith("$D$ = diag(1, 0.25, 1), downhill")
+    assert r"$\kappa$ = 5" in titles[3]

@@ -25,17 +25,19 @@ def film(
     /,
     *,
     out: Annotated[
-        Path | None, Parameter(help="a .mp4 or .gif file [default: beside the run, .mp4]")
+        Path | None, Parameter(help="a .mp4, .gif or .html file [default: beside the run, .mp4]")
     ] = None,
     shot: FilmOptions = FilmOptions(),
     reel: ReelOptions = ReelOptions(),
     prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
 ) -> None:
-    """Make a film of a saved run, as mp4 or gif.
+    """Make a film of a saved run, as mp4, gif or html.
 
     Example: `tokenflock film run.nc --out run.mp4`
 
     Example: `tokenflock film bard.nc --view plane --prompt 2 --out letters.mp4`
+
+    Example: `tokenflock film run.nc --out run.html` (one page, which any browser plays)
 
     Example: `tokenflock film run.nc --out run.gif --seconds 6 --fps 20 --theme dark --landscape`
     """

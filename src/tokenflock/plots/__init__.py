@@ -22,6 +22,7 @@ _HOMES = {
     "timeline": "timelines",
     "overview": "dashboard",
     "film": "films",
+    "paced": "pacing",
     "training": "trainings",
     "steering": "steerings",
     "bifurcation": "bifurcations",

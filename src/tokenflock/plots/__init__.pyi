@@ -10,6 +10,7 @@ from tokenflock.plots.histograms import histogram as histogram
 from tokenflock.plots.histograms import histogram_over_time as histogram_over_time
 from tokenflock.plots.styles import look as look
 from tokenflock.plots.dashboard import overview as overview
+from tokenflock.plots.pacing import paced as paced
 from tokenflock.plots.styles import panels as panels
 from tokenflock.plots.phases import phase_diagram as phase_diagram
 from tokenflock.plots.phases import phase_grid as phase_grid
@@ -37,6 +38,7 @@ __all__ = [
     "histogram_over_time",
     "look",
     "overview",
+    "paced",
     "panels",
     "phase_diagram",
     "phase_grid",

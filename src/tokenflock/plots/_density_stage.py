@@ -1,4 +1,4 @@
-"""The picture of a film of a density: drawn once, then only what moves is drawn again."""
+"""The scene of a film of a density."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from tokenflock.plots._head import footnotes, headline
+from tokenflock.plots._scene import Scene
 from tokenflock.plots._shot import Shot
 from tokenflock.plots._spread import Spread, colour_norm
-from tokenflock.plots._stage import blank, layout
+from tokenflock.plots._stage import layout
 from tokenflock.plots._story import literal
 from tokenflock.plots._time_axis import time_axis
+from tokenflock.plots._titles import space_title, unmarked
 from tokenflock.plots.density_maps import density_bar, draw_map
 from tokenflock.plots.radials import RadialView
 from tokenflock.plots.styles import Theme
@@ -20,7 +23,7 @@ from tokenflock.plots.surfaces import BallView
 _CLIMBS = ("free_energy", "energy", "order_parameter")
 
 
-class DensityStage:
+class DensityStage(Scene):
     """A measure, what it climbs over time, its density over time, and a marker that moves along
     them.
     """
@@ -33,16 +36,15 @@ class DensityStage:
         frames: np.ndarray,
         shot: Shot,
     ) -> None:
-        self.run, self.theme, self.size, self.frames = run, theme, size, frames
-        self.spin = shot.spin
-        self.figure, self.canvas = blank(size)
-        measure, above, below = layout(self.figure, wide=size[0] > 1.25 * size[1])
+        super().__init__(theme, size, frames, shot.spin)
+        self.run = run
+        measure, above, below = layout(self.figure, self.wide)
         for ax in (above, below):
             left, bottom, width, height = ax.get_position().bounds
             ax.set_position((left, bottom, 0.83 * width, height))  # room for the colour bar
         self.view = self._viewed(measure, shot)
         self._curves(above, below, bool(shot.log_time))
-        self._head(theme)
+        self._words(above, shot.title)
         self._markers(above, below)
 
     def _viewed(self, ax: Axes, shot: Shot) -> RadialView | BallView:
@@ -79,34 +81,25 @@ class DensityStage:
         (self.dot,) = above.plot(
             [], [], "o", ms=5, color=mark, mec=self.theme.paper, mew=0.7, zorder=4, clip_on=False
         )
-        self.moving = [*self.view.artists, *self.cursors, self.dot, self.clock]
-        for artist in self.moving:
-            artist.set_animated(True)
-        self.canvas.draw()
-        self.empty = self.canvas.copy_from_bbox(self.figure.bbox)
+        self.settle([*self.view.artists, *self.cursors, self.dot, self.clock])
 
     def _climb(self) -> xr.DataArray:
         return self.run.result[next(name for name in _CLIMBS if name in self.run.result)]
 
-    def _head(self, theme: Theme) -> None:
-        remark = self.view.remark
-        title = f"{self.run.heading}, $d$ = {self.run.d}" + (f"\n{remark}" if remark else "")
-        self.figure.text(0.025, 0.965, title, ha="left", va="top", fontsize=11, linespacing=1.35)
-        self.clock = self.figure.text(
-            0.025, 0.035, "", ha="left", va="bottom", fontsize=11, color=theme.ink
-        )
+    def _words(self, above: Axes, title: str | None) -> None:
+        panel = above.get_position().x0 if self.wide else None
+        place = space_title(self.run.d, free=False)
+        shown = f"{self.run.heading} on {place}" if title is None else literal(title)
+        self.caption = unmarked(shown)
+        self.clock = headline(self.figure, self.canvas, shown, panel)
+        footnotes(self.figure, self.canvas, self.theme, [self.view.remark], panel)
 
-    def picture(self, number: int) -> np.ndarray:
-        """One picture, (height, width, 4) bytes."""
+    def show(self, number: int) -> None:
         frame = int(self.frames[number])
-        self.canvas.restore_region(self.empty)
-        self.view.show(frame, self.spin * number / max(1, len(self.frames) - 1))
+        self.view.show(frame, self.turn(number))
         # a logarithmic axis has no zero
         place = max(float(self.run.times[frame]), self.above.get_xlim()[0])
         for cursor in self.cursors:
             cursor.set_xdata([place, place])
         self.dot.set_data([place], [self.values[frame]])
         self.clock.set_text(self.run.moment(frame, self.run.decimals))
-        for artist in self.moving:
-            self.figure.draw_artist(artist)
-        return np.array(self.canvas.buffer_rgba())

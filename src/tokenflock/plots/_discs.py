@@ -67,27 +67,67 @@ def _heaviest(place: np.ndarray, w: np.ndarray, groups: np.ndarray, count: int) 
     return table.argmax(axis=1)
 
 
+class Colouring(NamedTuple):
+    """Which token has which colour, and why."""
+
+    group: np.ndarray  # (n,), index of the colour
+    meaning: str  # of the colours, for a reader; nothing where there is one colour
+
+
 def colour_groups(run: Story, clusters_at: float | None = None) -> np.ndarray:
-    """The colour of each token, an index: that of its cluster at a time, the heaviest clusters
-    first.
+    """The colour of each token, an index, as `colouring` gives it."""
+    return colouring(run, clusters_at).group
+
+
+def colouring(run: Story, clusters_at: float | None = None) -> Colouring:
+    """The colour of each token: that of its cluster at a time, the heaviest clusters first.
 
     Of a model the most frequent words have a colour each, unless a time is given. Else the time is
     the last one; where all tokens are one by then, it is the end of the longest stage with a few
-    clusters, so that the picture shows who met whom.
+    clusters, so that the picture shows who met whom. Where there are more clusters than colours to
+    the end, all tokens have the first.
     """
     if clusters_at is None and run.words is not None:
-        return _ranked(run.words, run.w)
-    if clusters_at is not None:
-        frame = np.array([run.frame(clusters_at)])
-        return _ranked(run.measured(ClusterLabels(run.delta), frame).values[0, run.kept], run.w)
+        return Colouring(_ranked(run.words, run.w), _meaning_of_words(run.words))
+    frame = _telling(run) if clusters_at is None else run.frame(clusters_at)
+    if frame is None:
+        return Colouring(np.zeros(run.n, dtype=int), "")
+    labels = run.measured(ClusterLabels(run.delta), np.array([frame])).values[0, run.kept]
+    group = _ranked(labels, run.w)
+    return Colouring(group, _meaning_of_clusters(labels, group, run.moment(frame, False)))
+
+
+def _telling(run: Story) -> int | None:
+    """The frame whose clusters tell who met whom; None where nobody met, but for a few."""
     frames = np.unique(np.linspace(0, run.frames - 1, _LOOKED_AT).round().astype(int))
     labels = run.measured(ClusterLabels(run.delta), frames).values[:, run.kept]
     counts = np.array([len(np.unique(row)) for row in labels])
     telling = counts[(counts >= 2) & (counts <= _COLOURS)]
+    if counts[-1] > _COLOURS:
+        return None
     if counts[-1] > 1 or len(telling) == 0:
-        return _ranked(labels[-1], run.w)
+        return int(frames[-1])
     levels, stays = np.unique(telling, return_counts=True)
-    return _ranked(labels[np.flatnonzero(counts == levels[stays.argmax()])[-1]], run.w)
+    return int(frames[np.flatnonzero(counts == levels[stays.argmax()])[-1]])
+
+
+def _meaning_of_words(words: np.ndarray) -> str:
+    count = len(np.unique(words))
+    if count == 1:
+        return ""
+    return "colours: words" if count <= _COLOURS else f"colours: the {_COLOURS} commonest words"
+
+
+def _meaning_of_clusters(labels: np.ndarray, group: np.ndarray, moment: str) -> str:
+    """What the colours mean: 'colours: the 2 clusters at t = 9.9, of 63 and 1 tokens'."""
+    sizes = np.bincount(group)
+    if len(sizes) == 1:
+        return ""
+    count = len(np.unique(labels))
+    if count > _COLOURS:
+        return f"colours: the {_COLOURS} heaviest of {count} clusters at {moment}"
+    told = ", ".join(map(str, sizes[:-1])) + f" and {sizes[-1]}"
+    return f"colours: the {count} clusters at {moment}, of {told} tokens"
 
 
 def _ranked(labels: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ class ShotOptions(TypedDict, total=False):
     clusters_at: float | None
     log_time: bool | None
     between: int | None
+    title: str | None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Shot:
     "logarithmic time beside the tokens; None: as the frames lie"
     between: int | None = None
     "pictures between two layers of a model"
+    title: str | None = None
+    "what stands above it; None: what ran"
 
     @classmethod
     def of(cls, options: ShotOptions) -> Shot:

@@ -16,8 +16,8 @@ from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
 from tokenflock.frozen import choice
-from tokenflock.meanfield.potential import Goal
-from tokenflock.plots._story import nearest, plain_title, spoken, time_label
+from tokenflock.plots._story import nearest, plain_title, time_label
+from tokenflock.plots._titles import law_title, matrix_title
 from tokenflock.verbs.measure import dynamics_of
 
 LABEL = r"density $\rho$"
@@ -81,12 +81,13 @@ class Spread:
     def heading(self) -> str:
         """What is shown: 'Self-attention, beta = 4', or the density of least energy of a matrix."""
         if self.law is not None:
-            beta = self.law.inverse_temperature
-            return spoken(self.law) + ("" if beta is None else rf", $\beta$ = ${beta:.6g}$")
+            return law_title(self.law)
         if self.recipe.get("verb") == "optimal_density":
+            from tokenflock.meanfield.potential import Goal  # slow to import
+
             goal = choice(Goal, self.recipe.get("goal"), "goal")
             extreme = "least" if goal.sign > 0 else "greatest"
-            return f"Density of {extreme} energy, {_matrix(np.asarray(self.recipe['D']))}"
+            return f"Density of {extreme} energy, {matrix_title(np.asarray(self.recipe['D']))}"
         return plain_title(self.result, "Density")
 
     @property
@@ -184,9 +185,3 @@ def spread(result: xr.Dataset, **wanted: str) -> Spread:
             )
     values = density.transpose("time", *dims).values if timed else density.values[None]
     return Spread(result, values, kind, result[kind].values, timed)
-
-
-def _matrix(D: np.ndarray) -> str:
-    if np.allclose(D, np.diag(np.diag(D))):
-        return rf"$D$ = diag({', '.join(f'{value:.4g}' for value in np.diag(D))})"
-    return f"$D$ of eigenvalues {', '.join(f'{value:.4g}' for value in np.linalg.eigvalsh(D))}"

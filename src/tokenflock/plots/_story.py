@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 import xarray as xr
 
-from tokenflock.catalogue import slug
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import OverflowWarning, require
 from tokenflock.observables.energy import Convention, Energy
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.order_parameter import OrderParameter
+from tokenflock.plots._titles import law_title, space_title
 from tokenflock.spaces import Euclidean
 from tokenflock.verbs.measure import dynamics_of, measure
 from tokenflock.verbs.merges import merges
@@ -94,8 +94,13 @@ class Story:
         """What ran: 'Self-attention, beta = 4'."""
         if self.law is None:
             return plain_title(self.result, "Tokens")
-        name = spoken(self.law) + (" (directions of tokens)" if self.free else "")
-        return name if self.beta is None else rf"{name}, $\beta$ = ${self.beta:.6g}$"
+        return law_title(self.law) + (" (directions of tokens)" if self.free else "")
+
+    @property
+    def subject(self) -> str:
+        """What ran, how many tokens, and where: 'Self-attention, beta = 4, n = 32 on S^1'."""
+        place = f", $d$ = {self.d}" if self.law is None else f" on {space_title(self.d, self.free)}"
+        return f"{self.heading}, $n$ = {self.n}{place}"
 
     @property
     def convention(self) -> str:
@@ -181,12 +186,6 @@ def nearest(times: np.ndarray, at: float | None) -> int:
     low, high = times[0], times[-1]
     require(low <= at <= high, "at", f"within [{low:g}, {high:g}]", at)
     return int(np.argmin(np.abs(times - at)))
-
-
-def spoken(law: Dynamics) -> str:
-    """A dynamics in words: 'Self-attention', 'Noisy self-attention'."""
-    words = [slug(type(part).__name__) for part in law.layers_around]
-    return " ".join(words).capitalize()
 
 
 def plain_title(result: xr.Dataset, otherwise: str) -> str:

@@ -11,7 +11,8 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError, require
-from tokenflock.plots._story import literal, plain_title, spoken, time_label
+from tokenflock.plots._story import literal, plain_title, time_label
+from tokenflock.plots._titles import spoken
 from tokenflock.starts.start import Start
 from tokenflock.verbs.measure import dynamics_of
 

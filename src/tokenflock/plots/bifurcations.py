@@ -9,7 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from tokenflock.errors import require
-from tokenflock.plots._story import plain_title, spoken
+from tokenflock.plots._story import plain_title
+from tokenflock.plots._titles import spoken
 from tokenflock.plots.styles import Theme, canvas, look
 from tokenflock.recipe import readable
 from tokenflock.verbs.measure import dynamics_of

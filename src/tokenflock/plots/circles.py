@@ -57,7 +57,7 @@ def circle(
 class CircleView:
     """The artists of a circle, brought to any frame by `show`."""
 
-    note = ""
+    note, trails = "", "trails, inwards: the last"
 
     def __init__(
         self, ax: Axes, run: Story, theme: Theme, groups: np.ndarray, shot: Shot = Shot()

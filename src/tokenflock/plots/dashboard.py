@@ -43,9 +43,7 @@ def overview(
         ax = right.subplots()
         histogram(result, ax=ax, at=[float(run.times[frame]) for frame in frames], title=False)
         convention = f" ({run.convention})" if run.convention else ""
-        figure.suptitle(
-            f"{run.heading}, $n$ = {run.n}, $d$ = {run.d}{convention}{note}", x=0.012, ha="left"
-        )
+        figure.suptitle(f"{run.subject}{convention}{note}", x=0.012, ha="left")
     return figure
 
 

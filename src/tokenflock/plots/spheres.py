@@ -21,6 +21,7 @@ from tokenflock.plots.styles import Theme, canvas, colour_bar, look
 
 _PIXELS = 110  # a side of the image of the ball
 _DUSK = -0.12  # the depth by which a token that goes behind the ball has become faint
+_STRIDE, _FINEST = 0.12, 12  # radians of a piece of a trail, and the most pieces between frames
 # where the light comes from, seen by the camera: right, up, towards us
 _LIGHT = np.array([-0.45, 0.6, 0.66])
 
@@ -70,6 +71,8 @@ def sphere(
 
 class SphereView:
     """The artists of a sphere, brought to any frame and camera by `show`."""
+
+    trails = "trails: the last"
 
     def __init__(
         self, ax: Axes, run: Story, theme: Theme, groups: np.ndarray, shot: Shot = Shot()
@@ -127,13 +130,14 @@ class SphereView:
             self._show_landscape(frame, camera, self.beta)
 
     def _show_tails(self, frame: int, camera: np.ndarray) -> None:
-        # oldest first
-        past = self.run.x[max(0, frame - self.tail) : frame + 1] @ self.axes.T @ camera.T
+        past = self.run.x[max(0, frame - self.tail) : frame + 1]  # oldest first
         age = np.arange(len(past) - 1, -1, -1) / self.tail
-        segments = np.stack([past[:-1, :, :2], past[1:, :, :2]], axis=2).reshape(-1, 2, 2)
-        depth = (past[:-1, :, 2] + past[1:, :, 2]).reshape(-1) / 2
-        fade = np.repeat(1 - age[:-1], self.run.n)
-        rgba = np.tile(self.rgba, (len(past) - 1, 1))
+        way = along_arcs(past) @ self.axes.T @ camera.T
+        segments = np.stack([way[:-1, :, :2], way[1:, :, :2]], axis=2).reshape(-1, 2, 2)
+        depth = (way[:-1, :, 2] + way[1:, :, 2]).reshape(-1) / 2
+        parts = (len(way) - 1) // max(1, len(past) - 1)
+        fade = np.repeat(1 - age[:-1], parts * self.run.n)
+        rgba = np.tile(self.rgba, (len(way) - 1, 1))
         rgba[:, 3] = 0.85 * fade * presence(depth)
         self.tails.set(segments=segments, color=rgba, linewidth=0.4 + 1.0 * fade)
 
@@ -142,6 +146,24 @@ class SphereView:
         rgba = self.terrain((height - self.floor) / (1 - self.floor))
         rgba[..., :3] *= (0.7 + 0.3 * lambert())[..., None]
         self.ball.set_data((255 * rgba).astype(np.uint8))
+
+
+def along_arcs(path: np.ndarray) -> np.ndarray:
+    """Unit vectors (frames, n, d) with points between them on great circles, as many as make the
+    steps of the fastest token short: a trail stays on the ball.
+    """
+    angle = np.arccos(np.clip(np.einsum("fnd,fnd->fn", path[:-1], path[1:]), -1, 1))
+    parts = int(np.clip(np.ceil(angle.max(initial=0) / _STRIDE), 1, _FINEST))
+    if parts == 1:
+        return path
+    share, turn = np.arange(parts)[:, None] / parts, angle[:, None]
+    # opposite ends have no great circle of their own, and equal ones need none: a chord
+    curved = (turn > 1e-6) & (turn < np.pi - 1e-6)
+    sine = np.where(curved, np.sin(turn), 1.0)
+    start = np.where(curved, np.sin((1 - share) * turn) / sine, 1 - share)[..., None]
+    end = np.where(curved, np.sin(share * turn) / sine, share)[..., None]
+    between = start * path[:-1, None] + end * path[1:, None]
+    return np.concatenate([between.reshape(-1, *path.shape[1:]), path[-1:]])
 
 
 def principal_axes(run: Story) -> tuple[np.ndarray, str]:

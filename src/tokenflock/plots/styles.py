@@ -10,12 +10,14 @@ from typing import Any, Literal, cast
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure, FigureBase, SubFigure
 from matplotlib.rcsetup import cycler
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from tokenflock.errors import UserError, require
 
@@ -199,6 +201,13 @@ def colour_bar(ax: Axes, mappable: ScalarMappable, label: str) -> Colorbar:
     bar = figure_of(ax).colorbar(mappable, cax=beside, label=label)
     bar.outline.set_visible(False)
     return bar
+
+
+def plain_ticks(axis: Axis) -> None:
+    """A logarithmic axis with plain numbers at 1, 2 and 5 of each decade, and nothing between."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
 
 
 def _shade(home: Axes | FigureBase) -> ThemeName:

@@ -9,7 +9,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.patches import Circle
-from scipy.interpolate import RegularGridInterpolator
 
 from tokenflock.plots._spread import LABEL, Spread, spread
 from tokenflock.plots.spheres import axes_of_view, graticule, lambert, surface
@@ -107,6 +106,8 @@ def _values(run: Spread, frame: int, points: np.ndarray) -> np.ndarray:
 
     A pole has the mean of the ring around it.
     """
+    from scipy.interpolate import RegularGridInterpolator  # slow to import, and seldom asked for
+
     latitude = np.arccos(np.clip(points[..., 2] / np.linalg.norm(points, axis=-1), -1, 1))
     order = np.argsort(run.angle)
     angle, density = run.angle[order], run.density[frame][order]

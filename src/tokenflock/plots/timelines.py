@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -11,9 +13,11 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarForm
 from tokenflock.observables.cluster_count import ClusterCount
 from tokenflock.plots._story import Story, literal, story
 from tokenflock.plots._time_axis import time_axis
-from tokenflock.plots.styles import Theme, canvas, look
+from tokenflock.plots.styles import Theme, canvas, look, root_of
 
 _FEW = 8  # up to so many clusters the axis of counts is linear
+_LOW, _FLAT = 0.75, 0.15  # an energy that stays below, and moves less, has an axis of its own
+_SHALLOW = 0.8  # inches: a lower panel has numbers at powers of ten only
 _MARGIN = 0.06  # of the panel's height, for ticks of merges
 
 
@@ -70,12 +74,11 @@ def timeline(
 def draw_height(ax: Axes, run: Story, theme: Theme) -> None:
     """The energy (or order parameter) of every frame."""
     height = run.height()
-    ax.plot(
-        run.times, height.values, color=theme.palette[0], marker="o" if run.frames == 1 else None
-    )
+    ax.plot(run.times, height.values, color=theme.palette[0], **_stroke(run))
     ax.set_ylabel(literal(height.attrs["long_name"]).replace(" (", "\n("))
     low, high = float(height.min()), float(height.max())
-    if low >= 0 and high <= 1 + 1e-6:
+    flat = high < _LOW and high - low < _FLAT  # e.g. tokens that flee each other
+    if low >= 0 and high <= 1 + 1e-6 and not flat:
         ax.set_ylim(0, 1.04)
         ax.axhline(1, color=theme.faint, lw=0.7, zorder=0)
     else:
@@ -86,13 +89,7 @@ def draw_height(ax: Axes, run: Story, theme: Theme) -> None:
 def draw_counts(ax: Axes, run: Story, theme: Theme, delta: float) -> None:
     """The number of clusters of every frame, as steps."""
     counts = run.measured(ClusterCount(delta)).values
-    ax.step(
-        run.times,
-        counts,
-        where="post",
-        color=theme.palette[0],
-        marker="o" if run.frames == 1 else None,
-    )
+    ax.plot(run.times, counts, color=theme.palette[0], drawstyle="steps-post", **_stroke(run))
     ax.set_ylabel("clusters" if delta < 0.01 else f"clusters\n(cosine ≥ {1 - delta:g})")
     if counts.max() <= _FEW:
         ax.set_ylim(0, counts.max() + 0.6)
@@ -100,10 +97,19 @@ def draw_counts(ax: Axes, run: Story, theme: Theme, delta: float) -> None:
         return
     ax.set_yscale("log")
     ax.set_ylim(0.75, counts.max() * 1.3)
-    ticks = [step * 10**power for power in range(6) for step in (1, 2, 5)]
+    low = ax.get_position().height * root_of(ax).get_size_inches()[1] < _SHALLOW
+    ticks = [step * 10**power for power in range(6) for step in ((1,) if low else (1, 2, 5))]
     ax.yaxis.set_major_locator(FixedLocator([tick for tick in ticks if tick <= counts.max() * 1.3]))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(ScalarFormatter())
+
+
+def _stroke(run: Story) -> dict[str, Any]:
+    """A line through the frames of a run. Layers of a model are dots: nothing is between them."""
+    if run.of_model:
+        size = float(np.clip(60 / run.frames, 1.6, 4))
+        return {"marker": "o", "linestyle": "none", "ms": size, "clip_on": False}
+    return {"marker": "o" if run.frames == 1 else None}
 
 
 def chapters(run: Story, count: int) -> np.ndarray:

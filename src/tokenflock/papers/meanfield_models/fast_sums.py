@@ -24,6 +24,10 @@ from tokenflock.reproduction.claim import Claim, at_most
 from tokenflock.reproduction.scale import Scale
 
 SOURCE = "arXiv 2312.10794, Section 7: Bessel series"
+CAPTION = (
+    "See the error of the series fall with its order K about as the tolerance asks (left), and the"
+    " order that is needed grow like √β (right)."
+)
 SOURCES = {2: SOURCE, 3: "derived; the same series in spherical harmonics"}
 BETAS = (1.0, 100.0)
 LAWS = {"SA": SelfAttention, "USA": Unnormalised}

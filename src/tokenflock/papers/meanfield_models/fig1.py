@@ -19,7 +19,7 @@ from tokenflock.observables import FlowEnergy
 from tokenflock.papers.meanfield_models._anisotropic import energy, speed
 from tokenflock.papers.meanfield_models._balls import VIEW, ball
 from tokenflock.plots import look, panels, sphere
-from tokenflock.plots.styles import Figure
+from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, between, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
@@ -27,9 +27,13 @@ from tokenflock.starts import Uniform
 from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Figure 1"
+CAPTION = (
+    "See single tokens stay where they are for D = I, and go along the sphere to ±e₃, the "
+    "top eigenvectors, for D = diag(1, 3, 4)."
+)
 DERIVED = "derived; cf. stationary points of two clusters"
 RUNS, END = 30, 50.0
-TIMES = (0, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, END)
+TIMES = (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1, 1.5, 2, 3, 5, END)
 ALONE = {"identity": np.eye(3), "distinct": np.diag([1.0, 3.0, 4.0])}
 MANY = {"simple": np.diag([0.5, 0.9, 1.0]), "double": np.diag([1.0, 1.0, 0.8])}
 SADDLE = np.diag([1.0, -1.0, 0.0])  # z.Dz = 0 on its diagonal
@@ -156,12 +160,24 @@ def draw(data: xr.DataTree) -> Figure:
     ball(left, still.x.values[-1], f"$D=I$: every point is a maximiser\n{below}")
     sphere(moved, ax=right, tail=len(TIMES), **VIEW)
     right.set_title(r"$D=\mathrm{diag}(1,3,4)$: only $\pm e_3$" + f"\n{below}, and their paths")
+    _bold(right)
     up = int((moved.x.values[-1, :, 2] > 0).sum())
     with look(right) as theme:
         for side, count in (("+", up), ("-", RUNS - up)):
             place = (0.3, float(f"{side}1.02"))
             right.text(*place, f"{count} at ${side}e_3$", color=theme.ink, va="center")
     return figure
+
+
+def _bold(ax: Axes) -> None:
+    """Make the paths as dark at their beginning as at their end: here they are what is shown."""
+    paths = max(
+        (lines for lines in ax.collections if hasattr(lines, "get_segments")),
+        key=lambda lines: lines.get_zorder(),
+    )
+    colours = np.array(paths.get_colors())
+    colours[:, 3] = np.where(colours[:, 3] > 0, 0.75, 0)
+    paths.set(color=colours, linewidth=0.9)
 
 
 def claims(data: xr.DataTree) -> list[Claim]:

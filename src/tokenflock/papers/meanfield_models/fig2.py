@@ -28,6 +28,10 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import trap_window, two_cluster_growth
 
 SOURCE = "Figure 2"
+CAPTION = (
+    "See the share of ascents that end in one cluster, the eigenvalue that says where two "
+    "opposite clusters trap them, and one such trap."
+)
 TRAPS = "derived; Figure 2"
 N, H, CLOSE = 100, 0.1, 0.1
 VALUES = np.linspace(0, 1.5, 20)

@@ -22,6 +22,10 @@ from tokenflock.theory import four_particle_share
 from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Figure 4"
+CAPTION = (
+    "See four repelling tokens at (±a, ±b) keep the relation of the theory for small steps "
+    "(dots on the line), and miss it for large ones."
+)
 STEPS = 10_000
 START = np.stack([[1, -1, -1, 1], [1, 1, -1, -1]], axis=1) / np.sqrt(2)
 VALUES = np.array([0.5, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])

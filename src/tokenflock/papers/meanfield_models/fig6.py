@@ -28,6 +28,10 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import antipodal_energy
 
 SOURCE = "Figure 6"
+CAPTION = (
+    "See tokens under a negative D gather in two opposite clusters, whose energy lies on "
+    "the closed form (line), greatest for equal masses."
+)
 DERIVED = "derived; Figure 6"
 N, END, SEED = 100, 50.0, 142
 CASES = {

@@ -30,6 +30,10 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import antipodal_energy, maximiser_crossing, two_cluster_growth
 
 SOURCE = "Figure 7"
+CAPTION = (
+    "See which candidate has most energy for D = diag(−1, d₂), one cluster or two opposite "
+    "ones, where the ascents end (dots), and where two clusters become unstable."
+)
 ASCENT = "not in print; ascent beside Figure 7"
 VALUES = np.linspace(-1, 1, 100)
 TRAP = 0.6

@@ -24,6 +24,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import growth_rate, mode_switch
 
 SOURCE = "arXiv 2410.23228: growth of modes"
+CAPTION = (
+    "See measured growth rates of ripples of degree k of the uniform measure (marks) on the "
+    "linear theory (lines)."
+)
 SIZE, KAPPA = 1e-5, 3.0
 PLACES = ((2, 4.0), (3, 4.0), (8, 9.0))  # d, beta
 LAWS = ("SA", "USA", "Sinkhorn", "USA with noise")

@@ -35,6 +35,10 @@ from tokenflock.shapes import Array
 from tokenflock.theory import critical_noise, growth_rate, tricritical_beta
 
 SOURCE = "arXiv 2412.14813, 2510.20094: noise"
+CAPTION = (
+    "See the order parameter m₁, the length of the mean token, rise steadily from the "
+    "uniform state for small β, and jump, with a fold behind it, for large β."
+)
 POINTS = {2: 96, 3: 48}  # nodes, by d
 BETAS = (1.0, 4.0)  # below and above the tricritical one, on the circle and on S^2
 SMALL = (0.02, 0.04)  # order parameters at which the branch is seen to bend

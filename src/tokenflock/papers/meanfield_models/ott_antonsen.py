@@ -21,6 +21,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import poisson_density, poisson_order
 
 SOURCE = "Ott and Antonsen 2008: beta = 0"
+CAPTION = (
+    "See the moments of a Poisson kernel stay powers of the first one (dots on lines), and "
+    "its density stay a Poisson kernel, at β = 0."
+)
 R0, T, POINTS = 0.3, 3.0, 384
 LAWS = {
     "SA": SelfAttention(beta=0.0),

@@ -24,6 +24,10 @@ from tokenflock.starts import Given
 from tokenflock.verbs.simulate import simulate
 
 SOURCE = "cf. arXiv 2312.10794, Remark 3.3"
+CAPTION = (
+    "See the distance W₁ between n tokens and the density shrink with n, and tokens (bars) "
+    "lie on the density (line)."
+)
 BETA, START = 2.0, VonMises(kappa=1.5, mean=np.pi)
 TIMES = (0.0, 1.0)
 SIZES = (64, 128, 256, 512, 1024)

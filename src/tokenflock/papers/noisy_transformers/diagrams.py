@@ -25,6 +25,11 @@ from tokenflock.shapes import Array
 from tokenflock.theory import critical_noise, tricritical_beta
 
 SOURCE = "arXiv 2606.05140: the dichotomy"
+CAPTION = (
+    "See the order parameter (length of the mean token) of all stationary states over the "
+    "noise κ: below β_* the branch rises to the right, beyond it bends back to a fold "
+    "(dot)."
+)
 STATED = "abstract of arXiv 2606.05140"
 # d: (beta below and above beta_*, lower end of kappa / kappa_c, nodes)
 CASES = {2: ((1.0, 4.0), 0.9, 96), 3: ((1.0, 2.5), 0.9, 64), 8: ((1.0, 1.8), 0.9, 64)}

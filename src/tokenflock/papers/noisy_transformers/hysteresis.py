@@ -24,6 +24,10 @@ from tokenflock.shapes import Array
 from tokenflock.theory import critical_noise
 
 SOURCE = "Film of hysteresis"
+CAPTION = (
+    "See the tokens at 0.98 κ_c disordered on the way up (1) and ordered on the way down "
+    "(3): the loop, and the density along its four stairs."
+)
 DERIVED = "abstract of arXiv 2606.05140 (discontinuous transition); loop derived here"
 POINTS, WAIT = 60, 30.0
 SHARES = (0.98, 1.15, 0.98, 0.88)
@@ -113,7 +117,7 @@ def draw(data: xr.DataTree) -> Figure:
             ax.plot(
                 part.kappa, part.order, "o-", color=theme.palette[0], markersize=5, label="loop"
             )
-            for k, place in enumerate(((4, 8), (4, -12), (4, -12), (4, 8))):
+            for k, place in enumerate(((-12, 6), (5, -12), (-12, 2), (5, 6))):
                 ax.annotate(
                     str(k + 1), (part.kappa[k], part.order[k]), place, textcoords="offset points"
                 )

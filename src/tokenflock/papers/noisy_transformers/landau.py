@@ -22,6 +22,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import critical_noise, tricritical_beta
 
 SOURCE = "arXiv 2604.16288: next to the tricritical beta"
+CAPTION = (
+    "See the ratios of first-order point and fold tend to Landau's 3/4 and 3/2 (stars) at "
+    "β_*, where the jump begins."
+)
 DERIVED = "derived here; cf. abstract of arXiv 2606.05140"
 BETAS = (2.6, 2.8, 3.0, 3.2)
 

@@ -21,6 +21,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import growth_rate, kernel_eigenvalue
 
 SOURCE = "arXiv 2412.14813: further branches"
+CAPTION = (
+    "See states of two and three bumps grow out of the uniform one (left), and the largest "
+    "rate of small changes stay above zero: they are unstable (right)."
+)
 BETA = 4.0
 DEGREES = (2, 3)
 

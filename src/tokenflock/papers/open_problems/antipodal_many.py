@@ -27,6 +27,10 @@ from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 
 SOURCE = "Question 3: the antipodal phase for n > 2"
+CAPTION = (
+    "See the share of systems with opposite tokens die out for three tokens and stay for "
+    "two and four beyond β_c, and vanish for all below it."
+)
 OPEN = "question after arXiv 2601.21942"
 SIZES = (2, 3, 4)
 CELLS = {"beyond": (3, 1.0), "below": (8, 0.5)}  # d, beta

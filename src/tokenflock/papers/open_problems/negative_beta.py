@@ -28,6 +28,10 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import polygon_eigenvalue
 
 SOURCE = "Question 2: stable states for -2/3 < beta < -0.16"
+CAPTION = (
+    "See regular polygons stable only below the open range of β (shaded), and every random "
+    "start within it reach consensus."
+)
 OPEN = "question left open between arXiv 2507.22857's -0.16 and -2/3"
 ODD = (3, 5, 7, 9)
 BETAS = (-1.0, -0.6, -0.4)

@@ -26,6 +26,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import log_kernel_eigenvalue
 
 SOURCE = "Question 1: the tricritical beta of SA"
+CAPTION = (
+    "See the bend of the ordered branch stay negative for softmax at every β: it never "
+    "turns back, so there is no jump."
+)
 DERIVED = "derived here; question after arXiv 2606.05140"
 BETAS = {2: (1.0, 4.0, 8.0), 3: (2.0,)}
 MANY = (2, 3, 4, 8, 16, 64, 256)

@@ -30,6 +30,10 @@ from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 
 SOURCE = "arXiv 2601.21366: the landscape"
+CAPTION = (
+    "See runs with a relu perceptron climb to different energies, and the minimising "
+    "measure be a few atoms for relu and a smooth density for a linear part."
+)
 DERIVED = "derived here; cf. abstract of arXiv 2601.21366"
 BETA, WEIGHT, LINEAR = 2.0, 0.6, 0.5  # weights of the relu and of the linear neuron
 NODES = 120
@@ -164,8 +168,8 @@ def draw(data: xr.DataTree) -> Figure:
         for k in range(flow.sizes["seed"]):
             axes[0].plot(flow.time, flow.energy[k], color=theme.palette[k])
         axes[0].axhline(_most(), color=theme.ink, linestyle=":", linewidth=1)
-        axes[0].text(0.1, _most() - 0.02, "maximum", va="top", color=theme.soft)
-        axes[0].set(xlabel="$t$", ylabel="energy")
+        axes[0].text(5.9, _most() + 0.03, "maximum", va="bottom", ha="right", color=theme.soft)
+        axes[0].set(xlabel="$t$", ylabel="energy", ylim=(None, _most() + 0.2))
         axes[0].set_title(r"Four runs climb ($n=8$, $\beta=2$, relu)")
         for colour, name in zip((theme.palette[2], theme.palette[0]), ("relu", "linear")):
             rho = data[name].to_dataset().rho.isel(start=0)
@@ -176,7 +180,8 @@ def draw(data: xr.DataTree) -> Figure:
             )
         axes[1].set(xlabel=r"$\theta$ (degrees)", ylabel="minimiser, relative to uniform")
         axes[1].set_title("Atoms for relu, a density for linear")
-        axes[1].legend(loc="lower right")
+        axes[1].set_ylim(top=1e3)
+        axes[1].legend(loc="upper center", ncols=2)
     return figure
 
 

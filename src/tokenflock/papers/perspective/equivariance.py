@@ -25,6 +25,10 @@ from tokenflock.solvers import RK4
 from tokenflock.starts import Given
 
 SOURCE = "Remark 2.2"
+CAPTION = (
+    "See what symmetry says is equal agree to rounding (dots in the grey band), and what it "
+    "does not cover differ (crosses)."
+)
 BETA, N, D, END = 2.0, 16, 4, 5.0
 ROUNDING, BROKEN = 1e-12, 1e-3
 

@@ -41,6 +41,10 @@ from tokenflock.theory import (
 )
 
 SOURCE = "Proposition 3.4"
+CAPTION = (
+    "See that all eigenvalues λ_k of the kernel are positive, so that the energy is least "
+    "at the uniform measure, where the flow of V = −I goes, and greatest at one point."
+)
 BETA, N = 4.0, 16
 DEGREES = np.arange(9)
 # beta, d of the empirical measures

@@ -34,6 +34,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.verbs.measure import measure
 
 SOURCE = "Figure 1"
+CAPTION = (
+    "See the distribution of the cosines ⟨x_i, x_j⟩ of all pairs of tokens (density of "
+    "pairs) move towards 1 from layer to layer of a trained model."
+)
 MODEL = "albert/albert-xlarge-v2"
 DEPTH, HEADS = 24, 16  # of the published model
 MINIMUM, LENGTH, BINS = 300, 512, 200

@@ -37,6 +37,10 @@ from tokenflock.starts import Given, Orthogonal
 from tokenflock.theory import attraction_range, equiangular_cosine, saddle_threshold
 
 SOURCE = "Figure 2"
+CAPTION = (
+    "See which theorem gives one cluster at which β and dimension d (blue), what was open "
+    "in print (hatched), and where three clusters at 120° become stable (red)."
+)
 N = 32
 # arXiv 2507.22857: consensus from -0.16 on; below -2/3 not if 3 divides n
 SYNCHRONISED, FAILS = (-0.16, -2 / 3)

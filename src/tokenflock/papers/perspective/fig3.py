@@ -38,6 +38,10 @@ from tokenflock.theory import (
 )
 
 SOURCE = "Figure 3"
+CAPTION = (
+    "See the pair density, the share of pairs of tokens whose cosine is above 0.999, jump "
+    "from 0 (light) to 1 (dark) along the curve of the theory, more sharply as d grows."
+)
 N, DELTA, H, END = 32, 1e-3, 0.1, 30.0
 DIMENSIONS = (2, 8, 32, 128, 512, 1024)
 SOLVERS = {"layer": Layer(h=H), "flow": RK4(h=2 * H)}
@@ -186,7 +190,7 @@ def surprise(part: xr.Dataset, d: int) -> float:
 
 def draw(data: xr.DataTree) -> dict[str, Figure]:
     """The picture."""
-    return {"layer map": _grid(data.children["layer"]), "flow": _grid(data.children["flow"])}
+    return {"layer-map": _grid(data.children["layer"]), "flow": _grid(data.children["flow"])}
 
 
 def _grid(kind: xr.DataTree) -> Figure:

@@ -32,8 +32,12 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Uniform
 
 SOURCE = "Figure 5"
+CAPTION = (
+    "See the pair density, the share of pairs of tokens whose cosine is above 0.999, over "
+    "time and β for random Q, K and V of four kinds."
+)
 N, D, END = 32, 128, 30.0
-QUICK_BETAS = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 1.0, 1.5, 2.5, 4.5, 6.75, 9.0)
+QUICK = 36, 3  # even rows of beta, and systems in each
 
 
 PANELS = {
@@ -54,8 +58,8 @@ TITLES = {
 
 def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
-    beta = scale.pick(quick=np.array(QUICK_BETAS), paper=np.linspace(0.1, 9, 90))
-    repeats = scale.pick(quick=6, paper=1024)
+    rows, repeats = scale.pick(quick=QUICK, paper=(90, 1024))
+    beta = np.linspace(0.1, 9, rows)
     options = {
         "t": END,
         "frames": scale.pick(quick=101, paper=200),
@@ -83,7 +87,7 @@ def draw(data: xr.DataTree) -> dict[str, Figure]:
     ax = plot_map(data["file"].to_dataset(), title=False)
     ax.set_title(TITLES["file"])
     ax.set_ylim(top=9)
-    return {"four panels": figure, "published code": root_of(ax)}
+    return {"four-panels": figure, "published-code": root_of(ax)}
 
 
 def claims(data: xr.DataTree) -> list[Claim]:
@@ -142,6 +146,11 @@ def _ginibre_claims(part: xr.Dataset, file: xr.Dataset) -> list[Claim]:
     ]
 
 
+def _pooled(part: xr.Dataset) -> xr.Dataset:
+    """Rows of few systems averaged by threes; those of many as they are."""
+    return part.coarsen(beta=3).mean() if len(part.beta) == QUICK[0] else part
+
+
 def _wigner_claims(part: xr.Dataset) -> list[Claim]:
     last = part.isel(time=-1)
     high = last.sel(beta=last.beta > 2)
@@ -151,8 +160,14 @@ def _wigner_claims(part: xr.Dataset) -> list[Claim]:
             "b-front",
             "(b) QᵀK Wigner, V ⪰ 0, d = 128, n = 32: the front lies before t = 2 for all β ≤ 9",
             "Figure 5 (b)",
-            float(front_in_time(part).max()),
+            float(front_in_time(_pooled(part)).max()),
             at_most(2.0),
+            note=(
+                f"rows of β of {QUICK[1]} systems each are averaged by threes, since a few systems"
+                " that have two clusters would decide a row"
+                if len(part.beta) == QUICK[0]
+                else ""
+            ),
         ),
         Claim(
             "b-plateau",

@@ -29,6 +29,10 @@ from tokenflock.shapes import Array
 from tokenflock.theory import attraction_range, curvature_minimum, interaction_curvature
 
 SOURCE = "Figure 6"
+CAPTION = (
+    "See tokens nearer than τ* attract more the nearer they are (g > 0): g, drawn as a "
+    "share of its peak e^β, has its zeros at ±τ* (dots), which close in as β grows."
+)
 BETAS = (2.0, 6.0)
 
 
@@ -89,13 +93,18 @@ def draw(data: xr.Dataset) -> Figure:
             zero = float(curve.zero)
             ax.plot(
                 data.tau,
-                curve.g,
+                curve.g / np.exp(beta),
                 dash,
                 color=colour,
                 label=rf"$\beta={beta:g}$,  $\tau^*={zero:.4f}$",
             )
             ax.plot([-zero, zero], [0, 0], "o", color=colour, markersize=4, clip_on=False)
-        ax.set(xlim=(-3.2, 3.2), ylim=(-3, 7.5), xlabel=r"$\tau$ (rad)", ylabel=r"$g(\tau)$")
+        ax.set(xlim=(-np.pi, np.pi), ylim=(-0.62, 1.08), xlabel=r"$\tau$ (rad)")
+        ax.set_ylabel(r"$g(\tau)\,/\,e^{\beta}$")
+        ax.set_xticks(
+            np.pi * np.array([-1, -0.5, 0, 0.5, 1]),
+            [r"$-\pi$", r"$-\pi/2$", "0", r"$\pi/2$", r"$\pi$"],
+        )
         ax.legend(loc="upper right")
         ax.set_title(r"$g(\tau)=(\cos\tau-\beta\sin^2\tau)\,e^{\beta\cos\tau}$")
     return figure

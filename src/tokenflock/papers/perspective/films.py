@@ -22,6 +22,10 @@ from tokenflock.theory import layer_terminal_rate, polygon_lifetime
 from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Films"
+CAPTION = (
+    "See tokens on the sphere and on the circle at three times: colours are the clusters at "
+    "the end of the longest stage, trails the last ten layers."
+)
 CASES = {"sphere": (3, 1.0), "circle": (2, 4.0)}
 SHOWN = (0.0, 3.0, 15.0)
 

@@ -33,6 +33,10 @@ from tokenflock.starts.start import Start
 from tokenflock.theory import dirac_energy
 
 SOURCE = "Lemmas 3.6 and 3.7"
+CAPTION = (
+    "See the slope of the energy, from differences, on the squared length of the velocity "
+    "in the metric of each law: the two lines are one."
+)
 BETAS = (0.5, 2.0, 5.0)
 N, D, BETA, STEP, END = 12, 3, 2.0, 0.005, 2.0
 # a symmetric matrix, neither positive nor negative

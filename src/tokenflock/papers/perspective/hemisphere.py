@@ -24,6 +24,10 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import hemisphere_probability
 
 SOURCE = "Theorem 6.7"
+CAPTION = (
+    "See measured shares of starts that fit in one open hemisphere (marks) on Wendel's "
+    "formula (lines): with d ≥ n tokens always do."
+)
 PAIRS = ((3, 2), (4, 2), (4, 3), (10, 3), (32, 8), (16, 16), (32, 16), (32, 20))
 CHECKED = 40  # samples of each pair that the linear program decides too
 

@@ -47,6 +47,10 @@ from tokenflock.theory import (
 )
 
 SOURCE = "Theorem 5.1"
+CAPTION = (
+    "See the range τ* within which tokens attract shrink with β, the two values of β at "
+    "which theorems begin to hold, and critical points other than consensus stay unstable."
+)
 # beta, d
 RANGES = ((1.0, 2), (2.0, 2), (4.0, 2), (6.0, 2), (9.0, 2), (100.0, 2), (2.0, 3), (9.0, 3))
 # n, beta

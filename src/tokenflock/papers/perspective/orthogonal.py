@@ -23,6 +23,10 @@ from tokenflock.theory import equiangular_cosine, layer_cosines
 from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Theorem 6.8"
+CAPTION = (
+    "See orthogonal tokens keep one common cosine γ, on the solution of one equation "
+    "(lines), and the solver approach it at its order."
+)
 N = 32
 BETAS = (1.0, 4.0)
 LAWS = {"SA": SelfAttention, "USA": Unnormalised}

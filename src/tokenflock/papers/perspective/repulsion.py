@@ -18,6 +18,7 @@ from scipy.special import eval_gegenbauer
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.observables import Energy, InnerProducts
 from tokenflock.plots import look, panels
+from tokenflock.plots.polyhedra import draw_polyhedron
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.scale import Scale
@@ -33,6 +34,10 @@ from tokenflock.verbs.ensemble import ensemble
 from tokenflock.verbs.measure import measure
 
 SOURCE = "Section 9.1, Theorem 9.2"
+CAPTION = (
+    "See repelling tokens come to rest as the corners of sharp configurations (blue), which "
+    "have m inner products and are (2m − 1)-designs, or else of one that is not (red)."
+)
 BETA = 2.0
 LAWS = {"SA": SelfAttention, "USA": Unnormalised}
 
@@ -135,31 +140,26 @@ def _strength(gram: np.ndarray, d: int) -> int:
 
 def draw(data: xr.DataTree) -> Figure:
     """The picture."""
-    figure, axes = panels(1, len(CASES), size=(1.75, 2.3), sharey=True)
+    figure, axes = panels(1, len(CASES), size=(1.62, 2.5))
     for ax, (name, (n, d, _, sharp)) in zip(axes, CASES.items()):
         with look(ax) as theme:
             gram = data[name].gram.values
-            pairs = gram[np.triu_indices(n, 1)]
+            draw_polyhedron(ax, theme, gram, d, theme.palette[0 if sharp else 2])
             levels = _distinct(gram)
-            counts = [int((np.abs(pairs - level) < 1e-3).sum()) for level in levels]
-            ax.hlines(levels, 0, counts, color=theme.palette[0 if sharp else 2], linewidth=3)
-            for level, count in zip(levels, counts):
-                ax.annotate(
-                    f"{round(level, 3) + 0.0:.3f}",
-                    (count, level),
-                    (3, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=8,
-                )
-            ax.set(ylim=(-1.1, 1.0), xlim=(0, 1.6 * max(counts)), xlabel="pairs")
+            products = ", ".join(f"{round(level, 3) + 0.0:.3g}" for level in levels)
+            ax.set_title(f"{name}, $n={n}$", loc="center")
             verdict = "sharp" if sharp else "not sharp"
-            ax.set_title(
-                f"{name}\n$n={n}$, $d={d}$\n$m={len(levels)}$, {_strength(gram, d)}-design:"
-                f" {verdict}",
-                fontsize=8.5,
+            ax.text(
+                0.5,
+                -0.03,
+                rf"$\langle x_i,x_j\rangle$: {products}".replace("-", "\N{MINUS SIGN}")
+                + f"\n{_strength(gram, d)}-design: {verdict}",
+                transform=ax.transAxes,
+                ha="center",
+                va="top",
+                fontsize=8,
+                linespacing=1.5,
             )
-    axes[0].set_ylabel(r"$\langle x_i,x_j\rangle$")
     return figure
 
 

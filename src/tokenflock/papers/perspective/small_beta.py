@@ -27,6 +27,10 @@ from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 
 SOURCE = "Theorems 4.1, 4.2 and 4.3"
+CAPTION = (
+    "See every start collapse at β = 0, no critical point but consensus be stable, and "
+    "tokens at small β stay near those at β = 0."
+)
 N, DIMENSIONS, BETAS = 20, (2, 3, 5), (1e-1, 1e-2, 1e-3)
 CONSENSUS = np.sqrt(2e-6)  # |x_i - x_j| at cosine 1 - 1e-6
 

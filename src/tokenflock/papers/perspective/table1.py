@@ -27,6 +27,10 @@ from tokenflock.starts import Box, Given
 from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Table 1"
+CAPTION = (
+    "See the rescaled tokens z go from their starts (light) to corners or hyperplanes "
+    "(red), as each eigenvalue structure of V says."
+)
 N, END = 20, 10.0
 PLANE = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
 SPACE = np.array(

@@ -33,6 +33,10 @@ from tokenflock.starts import Given, Uniform
 from tokenflock.theory import merging_time, polygon_lifetime
 
 SOURCE = "Section 6.3, Problem 1"
+CAPTION = (
+    "See the energy of 16 systems climb fast to plateaus, wait there, and jump to 1; "
+    "lifetimes of such states, measured (dots), lie on the theory (lines)."
+)
 N, BETA, DELTA = 32, 4.0, 1e-3
 ANGLES = {"pi/2": np.pi / 2, "2pi/3": 2 * np.pi / 3, "3": 3.0}
 BETAS = np.arange(1.0, 11.0)

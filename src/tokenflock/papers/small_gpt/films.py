@@ -21,6 +21,10 @@ from tokenflock.reproduction.claim import Claim, at_least
 from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 6"
+CAPTION = (
+    "See the letters of one sentence in the plane of their first two principal axes, layer "
+    "by layer: same letters gather, in the trained models most."
+)
 SENTENCE = "the value of the name is bound to the object that the call gave"
 CASES = {
     "trained": "trained",

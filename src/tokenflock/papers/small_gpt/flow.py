@@ -25,6 +25,10 @@ from tokenflock.reproduction.claim import Claim, at_least, near
 from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 5"
+CAPTION = (
+    "See a trained layer, run with half the step and twice the depth, approach a flow at "
+    "first order while its predictions change little."
+)
 NORMS = {"pre": "pre-norm", "ngpt": "nGPT"}
 FACTORS = (1, 2, 4, 8, 16, 32, 64)
 

@@ -26,6 +26,10 @@ from tokenflock.reproduction.claim import Claim, at_least, at_most, between
 from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 1"
+CAPTION = (
+    "See the loss on held-out text fall with each idea that is added, from bigrams to the "
+    "full model."
+)
 
 
 def compute(scale: Scale) -> xr.Dataset:

@@ -22,6 +22,10 @@ from tokenflock.reproduction.claim import Claim, at_least, at_most
 from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 3"
+CAPTION = (
+    "See what the place of the norm does to the mean cosine of tokens from layer to layer, "
+    "before and after training."
+)
 NORMS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "ngpt": "nGPT"}
 
 

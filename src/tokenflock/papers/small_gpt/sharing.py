@@ -29,6 +29,10 @@ from tokenflock.reproduction.claim import Claim, at_least
 from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 4"
+CAPTION = (
+    "See one layer, passed beyond the depth it was trained for, gather its tokens while the "
+    "loss rises."
+)
 NORMS = ("pre", "post")
 FACTORS = (1, 2, 4)
 

@@ -17,6 +17,9 @@ from tokenflock.reproduction.claim import Claim, at_least, at_most
 from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 2"
+CAPTION = (
+    "See the tokens of each layer move apart or together while the model learns, step by step."
+)
 KINDS = ("pre", "post")
 EARLY = 100  # steps
 

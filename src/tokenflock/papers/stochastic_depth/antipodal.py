@@ -27,6 +27,11 @@ from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 
 SOURCE = "arXiv 2601.21942: the antipodal phase"
+CAPTION = (
+    "See the share of pairs that end opposite (dots, with error bars) on the scale "
+    "function's prediction (dashes at t = 20, lines for t → ∞), and none below the critical "
+    "β."
+)
 T, H = 20.0, 0.1
 BETAS = (0.5, 1.0, 2.0, 4.0)
 DIMENSIONS = (2, 3, 8)

@@ -33,6 +33,10 @@ from tokenflock.solvers import Layer
 from tokenflock.starts import Given
 
 SOURCE = "arXiv 2601.21942: more than two tokens"
+CAPTION = (
+    "See the drift vanish at R = −1 only for equal masses (left), and unequal opposite "
+    "clusters leave in the time that the theory says (right)."
+)
 DERIVED = "model of arXiv 2601.21942; derived here"
 D, H, T, ONE = 8, 0.05, 4.0, 0.02
 BETAS = (1.0, 2.0)

@@ -35,6 +35,10 @@ from tokenflock.solvers import Layer
 from tokenflock.starts import Equiangular, Orthogonal
 
 SOURCE = "arXiv 2604.01978: the homogenised limit"
+CAPTION = (
+    "See the mean overlap s of tokens approach the logistic curve as d grows (left), and "
+    "the variance of log(s/(1 − s)) over systems grow as the theory says (right)."
+)
 DERIVED = "model of arXiv 2604.01978; derived here"
 N, H, T, ONE = 16, 0.1, 4.0, 0.02
 DIMENSIONS = (16, 64)

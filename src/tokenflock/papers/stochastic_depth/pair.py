@@ -32,6 +32,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
 
 SOURCE = "arXiv 2601.21942: two tokens"
+CAPTION = (
+    "See the drift of the cosine R of two tokens in one layer (left), and the exponents at "
+    "opposite and equal places, of which the first changes sign at β_c (right)."
+)
 DERIVED = "model of arXiv 2601.21942; formula derived here"
 H, ONE, T = 0.05, 0.02, 4.0
 BETAS = (0.5, 1.0, 2.0, 4.0)
