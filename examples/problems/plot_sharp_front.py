@@ -1,0 +1,56 @@
+# %% [markdown]
+# # How sharp is the transition in high dimension?
+#
+# In the phase diagram of Figure 3 of arXiv 2312.10794 the front between clustered and not
+# sharpens as $d$ grows. At which rate?
+#
+# **Known**: the front itself, $\gamma_\beta(t)=1-\delta$ (Theorem 6.9, whose constants are vacuous for
+# any $d$ in use). **Attack**: first cosines deviate from 0 by $d^{-1/2}$, and so, to first order, does
+# a system's front. Measure the width in $\beta$ between shares $\frac34$ and $\frac14$ at $t=10$.
+
+# %% Share of clustered pairs across the front, and its width in $\beta$ against $d$.
+import numpy as np
+
+import tokenflock as flock
+from tokenflock.dynamics import SelfAttention
+from tokenflock.observables import PairDensity
+from tokenflock.plots import look, panels
+from tokenflock.solvers import Layer
+from tokenflock.starts import Uniform
+
+beta, dimensions = np.linspace(3.6, 5.6, 17), np.array([64, 256, 1024])
+figure, axes = panels(1, 2, size=(3.4, 2.8))
+width = []
+with look(figure) as theme:
+    for colour, d in zip(theme.palette, dimensions, strict=False):
+        run = flock.ensemble(
+            SelfAttention(),
+            Uniform(n=16, d=int(d)),
+            over={"beta": beta},
+            repeats=16,
+            t=10.0,
+            times=[10.0],
+            solver=Layer(h=0.1),
+            observe=[PairDensity(delta=1e-3)],
+        )
+        share = np.minimum.accumulate(run.pair_density.values[:, -1])
+        low, high = np.interp([-0.75, -0.25], -share, beta)
+        width.append(high - low)
+        axes[0].plot(beta, share, "o-", color=colour, markersize=3, label=f"$d={d}$")
+    axes[0].set(xlabel=r"$\beta$", ylabel="share of clustered pairs")
+    axes[0].legend(loc="lower left")
+    axes[1].loglog(dimensions, width, "o", color=theme.palette[0])
+    line = width[0] * (dimensions / 64) ** -0.5
+    axes[1].loglog(dimensions, line, "--", color=theme.soft, label="$d^{-1/2}$")
+    axes[1].set(xlabel="$d$", ylabel=r"width in $\beta$")
+    axes[1].legend()
+slope = np.polyfit(np.log(dimensions), np.log(width), 1)[0]
+print(f"widths {np.round(width, 3)}, exponent {slope:.2f}")
+assert width[0] > width[1] > width[2] and abs(slope + 0.5) < 0.3  # 16 systems a cell
+figure
+
+# %% [markdown]
+# **Verdict**: supported, an exponent near $-\frac12$ in this range. With 1,024 systems a cell and $n=32$:
+# `tokenflock reproduce open-problems/sharpness --scale paper`. **Open**: a theorem with constants
+# that mean something at $d=1024$. **Next**: does the constant in front of $d^{-1/2}$ follow from the
+# linearised flow about orthogonal tokens? And with random $Q,K$ (Problem 2 of the paper)?
