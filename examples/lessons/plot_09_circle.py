@@ -11,7 +11,8 @@
 # {\sum_j e^{\beta\cos(\theta_i-\theta_j)}},$$
 #
 # and at $\beta=0$ it is (7.2) there: Kuramoto's model of $n$ equal oscillators,
-# $\dot\theta_i=\frac1n\sum_j\sin(\theta_j-\theta_i)$. We check both against the library's velocity.
+# $\dot\theta_i=\frac1n\sum_j\sin(\theta_j-\theta_i)$. We check both against the library's
+# velocity.
 
 # %%
 import numpy as np
@@ -80,8 +81,8 @@ figure
 # %% [markdown]
 # ## With temperature: modes, and polygons as saddles
 #
-# For $\beta>0$ the kernel has all harmonics, $e^{\beta\cos\theta}=\sum_kI_k(\beta)e^{ik\theta}$ with
-# Bessel functions $I_k$. A ripple $\cos k\theta$ of the uniform measure grows at the rate
+# For $\beta>0$ the kernel has all harmonics, $e^{\beta\cos\theta}=\sum_kI_k(\beta)e^{ik\theta}$
+# with Bessel functions $I_k$. A ripple $\cos k\theta$ of the uniform measure grows at the rate
 # $k^2I_k(\beta)/(\beta I_0(\beta))$ (from Section 7 by linearising). At $\beta=0$ only $k=1$
 # grows: one cluster. At $\beta=5$ the fastest is $k=3$: three clusters come first.
 #
@@ -120,9 +121,13 @@ flock.lab(SelfAttention(beta=0.0), Uniform(n=64, d=2), embed=True, play=True)
 # 1. At $\beta=0$ show that $r$ never falls.
 
 # %% [markdown] tags=["answer"]
-# $\dot x_i=P_{x_i}\bar x$, so $\frac{d}{dt}|\bar x|^2=2\langle\bar x,\frac1n\sum_iP_{x_i}\bar
-# x\rangle=\frac2n\sum_i|P_{x_i}\bar x|^2\ge0$, because $P_{x_i}$ is an orthogonal projection. This
-# is gradient ascent of $r^2/2$, (7.3) of arXiv 2312.10794. On random tokens:
+# With $\dot x_i=P_{x_i}\bar x$,
+#
+# $$\frac{d}{dt}|\bar x|^2=2\Bigl\langle\bar x,\frac1n\sum_iP_{x_i}\bar x\Bigr\rangle
+# =\frac2n\sum_i|P_{x_i}\bar x|^2\ge0,$$
+#
+# because $P_{x_i}$ is an orthogonal projection. This is gradient ascent of $r^2/2$, (7.3) of arXiv
+# 2312.10794. On random tokens:
 
 # %% tags=["answer"]
 random = flock.simulate(SelfAttention(beta=0.0), Uniform(n=24, d=2), t=4, frames=401, seed=3)
@@ -130,17 +135,19 @@ mean = random.x.mean("particle").values
 height = np.einsum("tnd,td->tn", random.x.values, mean)
 speed = 2 * ((mean**2).sum(1)[:, None] - height**2).mean(1)  # (2/n) sum |P_x mean|^2
 climbed = (mean[-1] ** 2).sum() - (mean[0] ** 2).sum()
-print(f"r^2 climbed {climbed:.6f}; the integral of the right side {np.trapezoid(speed, dx=0.01):.6f}")
+print(
+    f"r^2 climbed {climbed:.6f}; the integral of the right side {np.trapezoid(speed, dx=0.01):.6f}"
+)
 assert abs(np.trapezoid(speed, dx=0.01) / climbed - 1) < 1e-4  # trapezoidal rule, step 0.01
 
 # %% [markdown]
-# 2. Give each oscillator its own frequency, with a Lorentzian density of half width $\Delta=\frac12$.
-#    From which coupling $K$ on do they synchronise, and how well at $K=2$?
+# 2. Give each oscillator its own frequency, with a Lorentzian density of half width
+#    $\Delta=\frac12$. From which coupling $K$ on do they synchronise, and how well at $K=2$?
 
 # %% [markdown] tags=["answer"]
-# The same ansatz gives $\dot r=-\Delta r+\frac K2r(1-r^2)$. So order appears at $K_c=2\Delta=1$ and
-# is $r=\sqrt{1-2\Delta/K}$ beyond: $r=0.7071$ at $K=2$. With 200 oscillators $r$ is off by a few
-# hundredths. Tokens of a Transformer have one frequency in common: order at every $K>0$.
+# The same ansatz gives $\dot r=-\Delta r+\frac K2r(1-r^2)$. So order appears at $K_c=2\Delta=1$
+# and is $r=\sqrt{1-2\Delta/K}$ beyond: $r=0.7071$ at $K=2$. With 200 oscillators $r$ is off by a
+# few hundredths. Tokens of a Transformer have one frequency in common: order at every $K>0$.
 
 # %% tags=["answer"]
 omega = 0.5 * np.tan(np.pi * ((np.arange(200) + 0.5) / 200 - 0.5))
@@ -153,12 +160,12 @@ for K in (0.5, 2.0):
 assert orders[0.5] < 0.2 and abs(orders[2.0] - np.sqrt(0.5)) < 0.05
 
 # %% [markdown]
-# 3. Attention at $\beta=4$ begins with 2, 3 or 4 equal clusters at the corners of a polygon. Which
-#    waits longest, and what decides?
+# 3. Attention at $\beta=4$ begins with 2, 3 or 4 equal clusters at the corners of a polygon.
+#    Which waits longest, and what decides?
 
 # %% [markdown] tags=["answer"]
-# Two opposite clusters: their rate is $2/(1+e^{2\beta})$, so they last 1491 at $\beta=4$; three last
-# 39, four 3.5. What decides is the distance to the nearest neighbour: forces carry
+# Two opposite clusters: their rate is $2/(1+e^{2\beta})$, so they last 1491 at $\beta=4$; three
+# last 39, four 3.5. What decides is the distance to the nearest neighbour: forces carry
 # $e^{\beta(\cos-1)}$, which is $e^{-2\beta}$ for opposite clusters and $e^{-1.5\beta}$ for three.
 
 # %% tags=["answer"]
@@ -168,6 +175,7 @@ assert abs(polygon_lifetime(2, 4.0) / ((1 + np.exp(8)) / 2) - 1) < 1e-12
 # %% [markdown]
 # ## Where next
 #
-# [Optimal measures](plot_10_optimal_measures.py): what the energy wants if tokens may go anywhere.
-# Checked claims: `tokenflock reproduce perspective/kuramoto`. Sources: Section 7 of arXiv
-# 2312.10794; Ott and Antonsen, Chaos 18 (2008); arXiv 2405.18273 and 2507.22857 (all $\beta$).
+# [Optimal measures](plot_10_optimal_measures.py): what the energy wants if tokens may go
+# anywhere. Checked claims: `tokenflock reproduce perspective/kuramoto`. Sources: Section 7 of
+# arXiv 2312.10794; Ott and Antonsen, Chaos 18 (2008); arXiv 2405.18273 and 2507.22857 (all
+# $\beta$).

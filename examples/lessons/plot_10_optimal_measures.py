@@ -2,7 +2,8 @@
 # # Optimal measures
 #
 # Attention climbs an energy, so ask what the energy wants: which measures make it greatest, and
-# which least. A certificate says how far a candidate is from optimal, without knowing the optimum.
+# which least. A certificate says how far a candidate is from optimal, without knowing the
+# optimum.
 #
 # With a symmetric matrix $D=Q^\top K$ (the temperature is inside) the energy of a measure is
 #
@@ -17,7 +18,8 @@
 # Move a little mass from where the potential $V_\mu(x)=\int e^{\langle x,Dy\rangle}d\mu(y)$ is
 # high to where it is low: the energy falls at first order. So at a minimiser the potential on the
 # support equals its least value on the sphere, and $\text{gap}=E(\mu)-\min_xV_\mu(x)$ is zero. If
-# $D\ge0$ the energy is convex, and no measure whatsoever has an energy below $E(\mu)-2\,\text{gap}$.
+# $D\ge0$ the energy is convex, and no measure whatsoever has an energy below
+# $E(\mu)-2\,\text{gap}$.
 
 # %%
 import numpy as np
@@ -73,8 +75,8 @@ figure
 # ## Climbing: what is best, and what holds tokens back
 #
 # If the eigenvalue of largest size is positive, $\lambda$, the best is one cluster on its axis,
-# $E=e^{\lambda}$. But two opposite clusters on that axis can be a trap. For $D=\text{diag}(d,1)$ on
-# the circle two equal ones are unstable, so that one cluster wins, only for
+# $E=e^{\lambda}$. But two opposite clusters on that axis can be a trap. For $D=\text{diag}(d,1)$
+# on the circle two equal ones are unstable, so that one cluster wins, only for
 # $\tanh1=0.7616<d<1.1997$, where $d\tanh d=1$ (derived from the Hessian; Figure 2 of the paper).
 
 # %% Share of 16 random starts that end as one cluster, and the window without traps (shaded).
@@ -116,8 +118,8 @@ flock.lab(Unnormalised(beta=2.0, repulsive=True), Uniform(n=12, d=3), embed=True
 # %% [markdown]
 # ## Exercises
 #
-# 1. Twelve tokens on $S^2$: compare what descent finds with the icosahedron. How large is the gap,
-#    and why is it not zero?
+# 1. Twelve tokens on $S^2$: compare what descent finds with the icosahedron. How large is the
+#    gap, and why is it not zero?
 
 # %% tags=["answer"]
 from tokenflock.theory import icosahedron_energy
@@ -137,12 +139,14 @@ assert float(twelve.energy) > float(kernel_eigenvalue(0, 2.0, 3))
 # 2. What is the maximiser for $D=-I$, and does the flow find it?
 
 # %% [markdown] tags=["answer"]
-# Two opposite points of equal mass, $E=\cosh1$: at $x,-x$ the product is $+1$. With masses $p$ and
-# $1-p$ the energy is $(p^2+q^2)e^{-1}+2pqe<\cosh1$, but such a pair is stable for
+# Two opposite points of equal mass, $E=\cosh1$: at $x,-x$ the product is $+1$. With masses $p$
+# and $1-p$ the energy is $(p^2+q^2)e^{-1}+2pqe<\cosh1$, but such a pair is stable for
 # $1/(1+e^2)<p<e^2/(1+e^2)$, that is from 0.12 to 0.88. So the flow stops where it first can.
 
 # %% tags=["answer"]
-climbed = flock.simulate(Burger(D=-np.eye(3)), Uniform(n=64, d=3), t=200, frames=3, solver=RK4(h=0.1))
+climbed = flock.simulate(
+    Burger(D=-np.eye(3)), Uniform(n=64, d=3), t=200, frames=3, solver=RK4(h=0.1)
+)
 end = climbed.x.values[-1]
 share = (end @ end[0] > 0).mean()
 energy, best = np.exp(-end @ end.T).mean(), np.cosh(1)
@@ -152,14 +156,14 @@ pair = (share**2 + (1 - share) ** 2) / np.e + 2 * share * (1 - share) * np.e
 assert abs(energy - pair) < 1e-8 and energy <= best + 1e-12
 
 # %% [markdown]
-# 3. Tilt the matrix a little, $D=\text{diag}(1,1.01)$. How does the minimising density on the circle
-#    respond?
+# 3. Tilt the matrix a little, $D=\text{diag}(1,1.01)$. How does the minimising density on the
+#    circle respond?
 
 # %% [markdown] tags=["answer"]
 # Mass leaves the direction in which tokens feel each other more. To first order the density is
 # $1+\varepsilon\alpha(x^\top Mx-\text{tr}M/d)$ with $\alpha=-I_{d/2}(1)/I_{d/2+1}(1)=-4.163$ for
-# $d=2$, so with $\varepsilon=0.01$ the coefficient of $\cos2\theta$ is $0.0208$. The factor is large
-# because $e^{\langle x,y\rangle}$ damps the second harmonic.
+# $d=2$, so with $\varepsilon=0.01$ the coefficient of $\cos2\theta$ is $0.0208$. The factor is
+# large because $e^{\langle x,y\rangle}$ damps the second harmonic.
 
 # %% tags=["answer"]
 from tokenflock.theory import minimiser_tilt
@@ -173,5 +177,5 @@ assert abs(measured + 0.005 * minimiser_tilt(2)) < 2e-4  # terms of order 0.01^2
 # %% [markdown]
 # ## Where next
 #
-# [Normalisation, masks, heads and feed-forward parts](plot_11_block.py). Numbers behind this page:
-# [measures](../../docs/measures.md), `tokenflock reproduce meanfield-models/fig3`.
+# [Normalisation, masks, heads and feed-forward parts](plot_11_block.py). Numbers behind this
+# page: [measures](../../docs/measures.md), `tokenflock reproduce meanfield-models/fig3`.

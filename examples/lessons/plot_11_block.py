@@ -2,7 +2,8 @@
 # # Normalisation, masks, heads and feed-forward parts
 #
 # A real Transformer is more than attention on a sphere: where the norm stands, who may listen to
-# whom, how many heads speak, and what each token does alone. Each part changes how tokens cluster.
+# whom, how many heads speak, and what each token does alone. Each part changes how tokens
+# cluster.
 #
 # `Block` is one law made of named parts. What you do not name is that of plain self-attention.
 
@@ -17,7 +18,9 @@ from tokenflock.starts import Equiangular, Given, Orthogonal, Uniform
 start = Uniform(n=16, d=3)
 plain = flock.simulate(SelfAttention(beta=2.0), start, t=5, solver=Layer(h=0.1))
 block = flock.simulate(Block(beta=2.0), start, t=5, solver=Layer(h=0.1))
-print(f"Block(beta=2) and SelfAttention(beta=2) differ by {float(abs(plain.x - block.x).max()):.0e}")
+print(
+    f"Block(beta=2) and SelfAttention(beta=2) differ by {float(abs(plain.x - block.x).max()):.0e}"
+)
 assert float(abs(plain.x - block.x).max()) < 1e-13
 print(Block(heads=4, mask="causal", positions="rotary", feed_forward="gelu", norm="pre"))
 
@@ -25,12 +28,12 @@ print(Block(heads=4, mask="causal", positions="rotary", feed_forward="gelu", nor
 # ## Where the norm stands
 #
 # For readers of gradient flows: a *layer norm* divides each token by its length (up to a mean and
-# learned gains), and so keeps it on a sphere. *Post-LN* norms the sum, $x\leftarrow N(x+f(x))$: this
-# is the sphere of the theory. *Pre-LN* norms what is read, $y\leftarrow y+f(N(y))$: tokens live in
-# $\mathbb R^d$, their length $r$ grows, and the direction turns by $1/r$ of the force.
+# learned gains), and so keeps it on a sphere. *Post-LN* norms the sum, $x\leftarrow N(x+f(x))$:
+# this is the sphere of the theory. *Pre-LN* norms what is read, $y\leftarrow y+f(N(y))$: tokens
+# live in $\mathbb R^d$, their length $r$ grows, and the direction turns by $1/r$ of the force.
 #
-# Orthogonal tokens keep one common cosine $\rho(t)$ under all of these, so the whole system is one
-# equation (arXiv 2510.22026). At the end $1-\rho$ falls like $e^{-2t}$ with Post-LN and nGPT
+# Orthogonal tokens keep one common cosine $\rho(t)$ under all of these, so the whole system is
+# one equation (arXiv 2510.22026). At the end $1-\rho$ falls like $e^{-2t}$ with Post-LN and nGPT
 # ($\alpha=1$), and only like $t^{-2}$ with Pre-LN and Peri-LN. Pre-LN models can afford depth.
 
 # %% Distance to consensus of 16 orthogonal tokens, $\beta=2$: tokens (marks) and theory (lines).
@@ -41,7 +44,9 @@ figure, axes = panels(1, 1, size=(6.4, 3))
 tokens, last = Orthogonal(n=16, d=16), {}
 with look(figure) as theme:
     for colour, norm in zip(theme.palette, ("post", "ngpt", "pre", "peri"), strict=False):
-        run = flock.simulate(Block(norm=norm, beta=2.0), tokens, t=12, frames=25, solver=RK4(h=0.05))
+        run = flock.simulate(
+            Block(norm=norm, beta=2.0), tokens, t=12, frames=25, solver=RK4(h=0.05)
+        )
         y = run.x.values / np.linalg.norm(run.x.values, axis=-1, keepdims=True)
         gap = 0.5 * ((y[:, 0] - y[:, 1]) ** 2).sum(-1)  # 1 - cosine, without cancellation
         exact = 1 - np.asarray(normalised_flow(run.time.values, 16, 2.0, norm).rho)
@@ -123,9 +128,10 @@ assert np.allclose(rates, [-3 / 4, -2 / 3, -1 / 2, 0])
 # 2. Under Pre-LN, show $1-\rho\sim t^{-2}$ and check the exponent.
 
 # %% [markdown] tags=["answer"]
-# At consensus the force is the token's own direction, so $\dot r=1$ and $r\approx t$. The cosine obeys
-# the equation of the sphere with its speed divided by $r$: $\frac{d}{dt}(1-\rho)=-\frac2t(1-\rho)$,
-# hence $t^{-2}$. Between $t=200$ and $400$ the exponent differs from 2 by a few over 300.
+# At consensus the force is the token's own direction, so $\dot r=1$ and $r\approx t$. The cosine
+# obeys the equation of the sphere with its speed divided by $r$:
+# $\frac{d}{dt}(1-\rho)=-\frac2t(1-\rho)$, hence $t^{-2}$. Between $t=200$ and $400$ the exponent
+# differs from 2 by a few over 300.
 
 # %% tags=["answer"]
 gap = 1 - np.asarray(normalised_flow(np.array([200.0, 400.0]), 16, 2.0, "pre").rho)
@@ -134,12 +140,14 @@ print(f"exponent {exponent:.3f}")
 assert abs(exponent - 2) < 0.05
 
 # %% [markdown]
-# 3. Two heads with $V_1=I$ and $V_2=-I$ and equal $Q,K$: what happens? And with $\beta_1\ne\beta_2$?
+# 3. Two heads with $V_1=I$ and $V_2=-I$ and equal $Q,K$: what happens? And with
+#    $\beta_1\ne\beta_2$?
 
 # %% [markdown] tags=["answer"]
-# With equal $Q,K$ the heads cancel and nothing moves. With $Q_1^\top K_1=4I$ and $Q_2^\top K_2=0$ the
-# force is "my neighbourhood minus the mean". Equiangular tokens then part: the first head gives
-# each other token less than $\frac1n$, because it hears itself more, and the second takes $\frac1n$.
+# With equal $Q,K$ the heads cancel and nothing moves. With $Q_1^\top K_1=4I$ and $Q_2^\top K_2=0$
+# the force is "my neighbourhood minus the mean". Equiangular tokens then part: the first head
+# gives each other token less than $\frac1n$, because it hears itself more, and the second takes
+# $\frac1n$.
 
 # %% tags=["answer"]
 from tokenflock.parts import GivenHeads

@@ -17,8 +17,9 @@
 # ## Where order begins
 #
 # A ripple of degree 1 on the uniform measure grows at the rate $(d-1)(\lambda_1/\beta-1/\kappa)$,
-# where $\lambda_1$ is the kernel's eigenvalue ($I_1(\beta)$ on the circle). So the uniform measure
-# is unstable exactly for $\kappa>\kappa_c=\beta/\lambda_1(\beta)$: 1.7694 for $\beta=1$, $d=2$.
+# where $\lambda_1$ is the kernel's eigenvalue ($I_1(\beta)$ on the circle). So the uniform
+# measure is unstable exactly for $\kappa>\kappa_c=\beta/\lambda_1(\beta)$: 1.7694 for $\beta=1$,
+# $d=2$.
 
 # %%
 import numpy as np
@@ -35,16 +36,19 @@ for share in (0.9, 1.1):
     r = run.order_parameter.values
     rate = np.log(r[-1] / r[0]) / 4
     expected = float(growth_rate(1, 1.0, 2, "USA", kappa))
-    print(f"kappa = {share} kappa_c: the ripple grows at {rate:+.5f}, linear theory {expected:+.5f}")
+    print(
+        f"kappa = {share} kappa_c: the ripple grows at {rate:+.5f}, linear theory {expected:+.5f}"
+    )
     assert abs(rate - expected) < 1e-4  # what is not linear is of order 1e-8
 
 # %% [markdown]
 # ## With a jump or without
 #
 # Beyond $\kappa_c$ there are ordered states. `branch` follows them by Newton's method, also where
-# they are unstable. For small $\beta$ order grows from zero. For $\beta>\beta_*=2.4469$ (circle) the
-# branch bends back: order comes with a jump, and near $\kappa_c$ both states are stable (abstract of
-# arXiv 2606.05140; at $\beta_*$ one has $I_2(\beta_*)/I_1(\beta_*)=\frac12$, derived here).
+# they are unstable. For small $\beta$ order grows from zero. For $\beta>\beta_*=2.4469$ (circle)
+# the branch bends back: order comes with a jump, and near $\kappa_c$ both states are stable
+# (abstract of arXiv 2606.05140; at $\beta_*$ one has $I_2(\beta_*)/I_1(\beta_*)=\frac12$, derived
+# here).
 
 # %% Order against $\kappa$: grows from zero at $\beta=1$, jumps at $\beta=4$ (circle: the fold).
 from tokenflock.meanfield import branch
@@ -76,10 +80,10 @@ flock.lab(Noisy(Unnormalised(beta=4.0), kappa=0.6), Uniform(n=96, d=2), embed=Tr
 # ## Noise that all tokens share
 #
 # Draw the value matrix anew in every layer, the same for all tokens. As layers get thin this is a
-# noise $dW\,u_i$ with one matrix $W$ and $u_i=\sum_jA_{ij}x_j$ (arXiv 2601.21942). Now tokens move
-# together. Two of them come to consensus, where $1-\gamma$ falls like $e^{-(d-1)t/d}$, or they lock
-# opposite each other, which attracts iff $\cosh^2\beta>(d-1)/2$ (derived here). For $d=8$ that is
-# $\beta>1.2389$.
+# noise $dW\,u_i$ with one matrix $W$ and $u_i=\sum_jA_{ij}x_j$ (arXiv 2601.21942). Now tokens
+# move together. Two of them come to consensus, where $1-\gamma$ falls like $e^{-(d-1)t/d}$, or
+# they lock opposite each other, which attracts iff $\cosh^2\beta>(d-1)/2$ (derived here). For
+# $d=8$ that is $\beta>1.2389$.
 
 # %%
 from tokenflock.dynamics import Block
@@ -131,10 +135,11 @@ assert float(rest["peaked"].order_parameter) > 0.5 > 1e-6 > float(rest["flat"].o
 # 2. Little noise: how wide is a cluster of SA on the circle at $\kappa=200$?
 
 # %% [markdown] tags=["answer"]
-# Near consensus the softmax weights are equal and $d\theta_i=-(\theta_i-\bar\theta)dt+\sqrt{2/\kappa}
-# \,dW_i$, whatever $\beta$. This is an Ornstein-Uhlenbeck process: variance
-# $\frac1\kappa(1-\frac1n)=0.00484$ for $n=32$. Below, one run to $t=200$: its error is about
-# $\sqrt{2/(32\cdot200)}=2\,\%$, and the curvature that was left out is of order $1/\kappa$.
+# Near consensus the softmax weights are equal and
+# $d\theta_i=-(\theta_i-\bar\theta)dt+\sqrt{2/\kappa} \,dW_i$, whatever $\beta$. This is an
+# Ornstein-Uhlenbeck process: variance $\frac1\kappa(1-\frac1n)=0.00484$ for $n=32$. Below, one
+# run to $t=200$: its error is about $\sqrt{2/(32\cdot200)}=2\,\%$, and the curvature that was
+# left out is of order $1/\kappa$.
 
 # %% tags=["answer"]
 from tokenflock.dynamics import SelfAttention
@@ -145,7 +150,9 @@ noisy = Noisy(SelfAttention(beta=1.0), kappa=200.0)
 steps = EulerMaruyama(h=0.02)
 run = flock.simulate(noisy, Cap(n=32, d=2, angle=0.1), t=200, frames=401, solver=steps)
 mean = run.x.mean("particle")
-side = run.x.values[..., 0] * mean.values[:, None, 1] - run.x.values[..., 1] * mean.values[:, None, 0]
+side = (
+    run.x.values[..., 0] * mean.values[:, None, 1] - run.x.values[..., 1] * mean.values[:, None, 0]
+)
 angle = np.arcsin(side / np.linalg.norm(mean.values, axis=1)[:, None])[20:]
 print(f"variance {angle.var(axis=1).mean():.5f}, expected {(1 - 1 / 32) / 200:.5f}")
 assert abs(angle.var(axis=1).mean() / ((1 - 1 / 32) / 200) - 1) < 0.1
@@ -166,5 +173,6 @@ assert np.allclose(critical_noise(1e-6, np.array([2, 3, 8])), [2, 3, 8], rtol=1e
 # %% [markdown]
 # ## Where next
 #
-# [Real models](plot_13_real_models.py). More: [gradients, spectra, branches](../../docs/gradients.md);
-# an attack on the same question [with softmax](../problems/plot_softmax_jump.py).
+# [Real models](plot_13_real_models.py). More:
+# [gradients, spectra, branches](../../docs/gradients.md); an attack on the same question
+# [with softmax](../problems/plot_softmax_jump.py).

@@ -6,14 +6,14 @@
 #
 # Nothing is fetched here: we build an ALBERT in place, with random weights, and train a GPT for a
 # few seconds. With a folder of a trained model the same lines give its tokens
-# (`flock.probe("./albert-base-v2", texts)`); what two trained ALBERTs did is told below.
-# Needs `pip install 'tokenflock[models]'`.
+# (`flock.probe("./albert-base-v2", texts)`); what two trained ALBERTs did is told below. Needs
+# `pip install 'tokenflock[models]'`.
 #
 # ## An ALBERT with random weights
 #
 # ALBERT passes every token through one and the same layer again and again: of all models it is
-# nearest to a flow that does not change in time. A layer has attention, a feed-forward part, and a
-# layer norm after each (Post-LN). Weights have the size of a real ALBERT's: entries of standard
+# nearest to a flow that does not change in time. A layer has attention, a feed-forward part, and
+# a layer norm after each (Post-LN). Weights have the size of a real ALBERT's: entries of standard
 # deviation $0.55/\sqrt d$, which for $d=768$ is the usual 0.02.
 
 # %%
@@ -48,7 +48,9 @@ measures = [MeanCosine(), ClusterCount(delta=0.1)]
 layers = flock.probe(model, text, depth=24, observe=measures).isel(prompt=0)
 for k in (0, 4, 12, 24):
     here = layers.sel(layer=k)
-    print(f"pass {k}: mean cosine {float(here.mean_cosine):.2f}, {int(here.cluster_count)} clusters")
+    print(
+        f"pass {k}: mean cosine {float(here.mean_cosine):.2f}, {int(here.cluster_count)} clusters"
+    )
 assert float(layers.mean_cosine[-1]) > 0.9 > float(layers.mean_cosine[0])
 
 # %% Tokens of the untrained model draw together with every pass: the collapse of the theory.
@@ -63,8 +65,9 @@ flock.lab(layers, embed=True, play=True)
 # ## The model in the letters of the theory
 #
 # A head of width $m$ has $Q,K,V$ and an output $O$. The layer norm gives tokens the length
-# $R=\sqrt d$, so a head acts like $\beta=R^2\|Q^\top K\|/\sqrt{md}$ on the sphere (`particle_system`).
-# Are these matrices all there is? Run a layer again from them alone and compare.
+# $R=\sqrt d$, so a head acts like $\beta=R^2\|Q^\top K\|/\sqrt{md}$ on the sphere
+# (`particle_system`). Are these matrices all there is? Run a layer again from them alone and
+# compare.
 
 # %%
 from tokenflock.probing import extract, load, particle_system, reconstruction
@@ -97,9 +100,9 @@ assert off < 1e-4
 #
 # ## Following a trained model with the theory
 #
-# `follow` runs the idealised dynamics beside a model, from the model's own embeddings and with its
-# matrices: attention alone on the sphere, then with the feed-forward part, and so on. Here for a
-# small GPT (two layers, trained for 150 steps on Python's own manual).
+# `follow` runs the idealised dynamics beside a model, from the model's own embeddings and with
+# its matrices: attention alone on the sphere, then with the feed-forward part, and so on. Here
+# for a small GPT (two layers, trained for 150 steps on Python's own manual).
 
 # %% How near each idealisation comes to the model: 1 means the same tokens.
 import tempfile
@@ -130,8 +133,8 @@ figure
 
 # %% [markdown] tags=["answer"]
 # No. Add one common vector $c$ to tokens of length 1 that are otherwise orthogonal: all cosines
-# become $|c|^2/(1+|c|^2)$, which is 0.33 at $|c|=0.7$, and there is no cluster at all. A layer's bias
-# does this. Look at the share of near pairs and at clusters, not at the mean alone.
+# become $|c|^2/(1+|c|^2)$, which is 0.33 at $|c|=0.7$, and there is no cluster at all. A layer's
+# bias does this. Look at the share of near pairs and at clusters, not at the mean alone.
 
 # %% tags=["answer"]
 tokens = np.eye(40, 64)
@@ -156,7 +159,8 @@ print(f"mean cosine after 24 passes: with attention {with_:.2f}, without {withou
 assert without < 0.7 < 0.9 < with_
 
 # %% [markdown] tags=["answer"]
-# It does. Without attention each token moves alone, and the cosines stay where they began, at 0.45.
+# It does. Without attention each token moves alone, and the cosines stay where they began, at
+# 0.45.
 
 # %% [markdown]
 # ## Where next

@@ -4,11 +4,11 @@
 # A GPT of 90,000 weights learns to continue Python's manual in seconds, and we watch its tokens
 # while it learns. Learning begins with the collapse that the theory predicts, and then undoes it.
 #
-# A GPT reads letters $1,\dots,k$ and gives each possible letter $k+1$ a probability. Every letter is
-# a token in $\mathbb R^{48}$; three layers of attention (causal: token $k$ hears $j\le k$) and
-# feed-forward parts move the tokens; the last position is read off by comparing it with all letters.
-# Training changes the weights to lower the loss $-\log p(\text{next letter})$, in nats a letter.
-# The model is `tokenflock.gpt`, six files to be read in one sitting.
+# A GPT reads letters $1,\dots,k$ and gives each possible letter $k+1$ a probability. Every letter
+# is a token in $\mathbb R^{48}$; three layers of attention (causal: token $k$ hears $j\le k$) and
+# feed-forward parts move the tokens; the last position is read off by comparing it with all
+# letters. Training changes the weights to lower the loss $-\log p(\text{next letter})$, in nats a
+# letter. The model is `tokenflock.gpt`, six files to be read in one sitting.
 
 # %%
 import tempfile
@@ -61,8 +61,8 @@ assert float(cosine.sel(step=400)) < 0.7 and float(clusters.sel(step=400)) > 8
 # %% [markdown]
 # ## What comes together is the same letter
 #
-# Which tokens are near (cosine above 0.9) in the last layer? Compare with chance: the share of all
-# pairs that are the same letter.
+# Which tokens are near (cosine above 0.9) in the last layer? Compare with chance: the share of
+# all pairs that are the same letter.
 
 # %%
 probe = flock.gpt.probe(folder)
@@ -75,7 +75,9 @@ for prompt in range(probe.sizes["prompt"]):
     near.append((x @ x.T)[pairs] > 0.9)
     same.append((ids[:, None] == ids)[pairs])
 near, same = np.concatenate(near), np.concatenate(same)
-print(f"{same.mean():.3f} of all pairs are the same letter, {same[near].mean():.3f} of the near ones")
+print(
+    f"{same.mean():.3f} of all pairs are the same letter, {same[near].mean():.3f} of the near ones"
+)
 assert same[near].mean() > 0.8 > 0.3 > same.mean()
 
 # %% The letters of one passage in the plane of their principal axes, before and after the layers.
@@ -98,8 +100,8 @@ flock.lab(passage, embed=True, play=True)
 
 # %% [markdown] tags=["answer"]
 # If the last layer is the same vector everywhere, every letter gets the same prediction, and the
-# best one is the frequency of letters. The loss is then their entropy
-# $H=-\sum_ap_a\log p_a$, and no collapsed model goes below it.
+# best one is the frequency of letters. The loss is then their entropy $H=-\sum_ap_a\log p_a$, and
+# no collapsed model goes below it.
 
 # %% tags=["answer"]
 text = read()
@@ -114,10 +116,10 @@ assert losses[20] > entropy > losses[400]
 # 2. And what could a model do that sees only the letter before?
 
 # %% [markdown] tags=["answer"]
-# The conditional entropy $H(\text{next}\mid\text{this})$, which a table of pairs attains (the bigram, the
-# first rung of `tokenflock gpt ladder`). To go below it a model must look further back, and for
-# that it needs attention. 400 steps come near it; the preset `cpu` (2,000 steps of a model 9 times
-# as large) goes to 1.32 ([small GPTs](../../docs/small-gpts.md)).
+# The conditional entropy $H(\text{next}\mid\text{this})$, which a table of pairs attains (the
+# bigram, the first rung of `tokenflock gpt ladder`). To go below it a model must look further
+# back, and for that it needs attention. 400 steps come near it; the preset `cpu` (2,000 steps of
+# a model 9 times as large) goes to 1.32 ([small GPTs](../../docs/small-gpts.md)).
 
 # %% tags=["answer"]
 letter = np.unique(list(text), return_inverse=True)[1]
@@ -141,8 +143,9 @@ model, ids = load(folder).model, np.array(passage.id.values)
 other = ids.copy()
 other[-1] = (other[-1] + 1) % letters
 changed = np.abs(np.asarray(model(ids[None])) - np.asarray(model(other[None])))[0].max(axis=-1)
-print(f"predictions changed by {changed[:-1].max():.0e} before the last place, {changed[-1]:.1e} there")
-assert changed[:-1].max() < 1e-5 < changed[-1]
+before, at = changed[:-1].max(), changed[-1]
+print(f"predictions changed by {before:.0e} before the last place, by {at:.1e} there")
+assert before < 1e-5 < at
 
 # %% [markdown]
 # ## Where next

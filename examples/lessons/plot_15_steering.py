@@ -1,12 +1,12 @@
 # %% [markdown]
 # # Steering: what attention can express
 #
-# Turn the question round. Instead of asking what a given law does, choose the law (Q, K, V and the
-# feed-forward part, layer by layer) so that given clouds of tokens end where you want them.
+# Turn the question round. Instead of asking what a given law does, choose the law (Q, K, V and
+# the feed-forward part, layer by layer) so that given clouds of tokens end where you want them.
 #
 # For one measure this is the approximation question of arXiv 2411.04551: which measures can *one*
-# Transformer carry to which, all at once? The answer there: any finite set of measures that can be
-# told apart, to any targets, with weights that are constant on pieces of time.
+# Transformer carry to which, all at once? The answer there: any finite set of measures that can
+# be told apart, to any targets, with weights that are constant on pieces of time.
 #
 # ## What no feed-forward part can do
 #
@@ -22,7 +22,8 @@ from tokenflock.solvers import RK4
 
 shared = np.array([[0.0, 0.0, 1.0]])
 rng = np.random.default_rng(0)
-companies = [np.concatenate([shared, rng.normal(size=(5, 3)) + [side, 0, 0]]) for side in (3, -3)]
+apart = (np.array([3, 0, 0]), np.array([-3, 0, 0]))
+companies = [np.concatenate([shared, rng.normal(size=(5, 3)) + side]) for side in apart]
 gap = {}
 for name, law in (
     ("attention", SelfAttention(beta=1.0)),
@@ -37,9 +38,9 @@ assert gap["attention"] > 0.5 and gap["feed-forward"] == 0
 # ## Looking for a law
 #
 # `steer` looks for $Q,K,V$ of several heads and a feed-forward part $W\tanh(Ax+b)$, constant on
-# pieces of time. It minimises the mean of $W_2^2$ (squared Wasserstein distance) between where the
-# clouds end and their targets, by Adam, with gradients through the flow. Each cloud is a system
-# of its own; the law is the same for all.
+# pieces of time. It minimises the mean of $W_2^2$ (squared Wasserstein distance) between where
+# the clouds end and their targets, by Adam, with gradients through the flow. Each cloud is a
+# system of its own; the law is the same for all.
 
 # %% Three clouds, their ways and their targets (crosses) on the sphere; the loss of the search.
 from tokenflock.plots import steering
@@ -54,21 +55,23 @@ assert distance.max() < 0.1
 steering(found)
 
 # %% [markdown]
-# What was found is a list of laws of the catalogue, one for each piece of time. They can be saved,
-# simulated and looked at like any other.
+# What was found is a list of laws of the catalogue, one for each piece of time. They can be
+# saved, simulated and looked at like any other.
 
 # %% Live: the first piece that was found, on 64 random tokens.
 from tokenflock.starts import Uniform
 
 pieces = laws(found)
-print(len(pieces), "laws of type", type(pieces[0]).__name__, "each for a time", found.attrs["period"])
+print(
+    len(pieces), "laws of type", type(pieces[0]).__name__, "each for a time", found.attrs["period"]
+)
 flock.lab(pieces[0], Uniform(n=64, d=3), embed=True, play=True)
 
 # %% [markdown]
 # ## A piece by hand
 #
-# Proofs build such laws from simple pieces. The simplest is a constant drift: $\dot x=P_xw$ carries
-# (almost) everything to $\hat w=w/|w|$, with
+# Proofs build such laws from simple pieces. The simplest is a constant drift: $\dot x=P_xw$
+# carries (almost) everything to $\hat w=w/|w|$, with
 # $\langle x,\hat w\rangle=\tanh(|w|t+\operatorname{artanh}\langle x_0,\hat w\rangle)$.
 
 # %%
@@ -88,8 +91,8 @@ assert np.abs(height - exact).max() < 1e-7  # RK4 with |w| h = 0.025
 #
 # Tokens that coincide stay together, and the order of tokens does not matter (Remark 2.2 of arXiv
 # 2312.10794: permuting the input permutes the output). So a target must not split equal tokens,
-# and positions must be written into the tokens. On the circle there is one limit more, the
-# third exercise.
+# and positions must be written into the tokens. On the circle there is one limit more, the third
+# exercise.
 #
 # ## Exercises
 #
@@ -115,8 +118,8 @@ assert np.abs(straight[shuffle] - shuffled).max() < 1e-12
 
 # %% [markdown] tags=["answer"]
 # A cloud of one token hears itself only, so all three move in one vector field. On the circle a
-# flow keeps the cyclic order, so the swap is impossible whatever the law: the best that the search
-# can do is to bring two tokens near each other. On the sphere there is room to pass.
+# flow keeps the cyclic order, so the swap is impossible whatever the law: the best that the
+# search can do is to bring two tokens near each other. On the sphere there is room to pass.
 
 # %% tags=["answer"]
 angle = 2 * np.pi * np.arange(3) / 3
@@ -134,9 +137,11 @@ assert reached["circle"] > np.pi / 3 - 1e-6 and reached["sphere"] < 0.2
 # %% [markdown] tags=["answer"]
 # On the circle at least one token must stay $\frac\pi3=1.047$ away. Proof: let every token be
 # closer than $\frac\pi3$ to its target. The three open arcs of that half width about the targets
-# do not overlap, so the tokens would have the cyclic order of the targets, which is the wrong one.
+# do not overlap, so the tokens would have the cyclic order of the targets, which is the wrong
+# one.
 
 # %% [markdown]
 # ## Where next
 #
-# [Open problems](plot_16_open_problems.py). More: [gradients, spectra, steering](../../docs/gradients.md).
+# [Open problems](plot_16_open_problems.py). More:
+# [gradients, spectra, steering](../../docs/gradients.md).

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Opposite clusters with fresh weights: more than two tokens
 #
-# Draw the value matrix anew in every layer. Two tokens then either meet or lock opposite each other.
-# What do three and four do?
+# Draw the value matrix anew in every layer. Two tokens then either meet or lock opposite each
+# other. What do three and four do?
 #
-# **Known**: two tokens (arXiv 2601.21942, abstract; formulas derived here). The opposite state attracts
-# iff $\cosh^2\beta>(d-1)/2$: always in $d=3$. **Attack**: clusters of unequal mass are pushed
-# out of opposite places, so only even splits should last. Three tokens have no even split.
+# **Known**: two tokens (arXiv 2601.21942, abstract; formulas derived here). The opposite state
+# attracts iff $\cosh^2\beta>(d-1)/2$: always in $d=3$. **Attack**: clusters of unequal mass are
+# pushed out of opposite places, so only even splits should last. Three tokens have no even split.
 
-# %% Share of systems with opposite tokens, $d=3$, $\beta=1$: two and four keep some, three lose all.
+# %% Share of systems with opposite tokens, $d=3$, $\beta=1$: three lose theirs, two do not.
 import numpy as np
 
 import tokenflock as flock
@@ -46,5 +46,5 @@ figure
 # **Verdict**: supported that four tokens can lock two against two, and that for three opposite
 # clusters are transient: masses 1 : 2 leave in a mean time of 12.9 (`stochastic-depth/clusters`).
 # **Open**: the share for large even $n$. A split into equal halves has probability of order
-# $n^{-1/2}$ at best; does the share fall faster? **Next**: $n=6,8,16$ with 10,000 systems, and the
-# continuum. `tokenflock reproduce open-problems/antipodal-many`.
+# $n^{-1/2}$ at best; does the share fall faster? **Next**: $n=6,8,16$ with 10,000 systems, and
+# the continuum. `tokenflock reproduce open-problems/antipodal-many`.

@@ -7,8 +7,8 @@
 # **Known** (arXiv 2507.22857, abstract): both ends. The witness below $-\frac23$ is three equal
 # clusters at 120 degrees, whose largest eigenvalue is $(\frac12+\frac34\beta)e^{-\beta/2}$.
 #
-# **Attack**: (1) find where regular polygons become stable; (2) start at random inside the gap and
-# look for anything that is not consensus.
+# **Attack**: (1) find where regular polygons become stable; (2) start at random inside the gap
+# and look for anything that is not consensus.
 
 # %%
 import numpy as np
@@ -68,7 +68,8 @@ assert (share[3][2:] == 1).all() and share[3][0] < 1
 figure
 
 # %% [markdown]
-# **Verdict**: undecided. Nothing else was found for $\beta>-\frac23$; a state that attracts more than
-# $3/96=3\,\%$ of the starts would have shown (95 %). **Next**: search the critical points
+# **Verdict**: undecided. Nothing else was found for $\beta>-\frac23$; a state that attracts more
+# than $3/96=3\,\%$ of the starts would have shown (95 %). **Next**: search the critical points
 # themselves (Newton's method on $\nabla E_\beta=0$ from random angles, `flock.spectrum` at each)
-# for larger $n$ and unequal weights. At full size: `tokenflock reproduce open-problems/negative-beta`.
+# for larger $n$ and unequal weights. At full size:
+# `tokenflock reproduce open-problems/negative-beta`.

@@ -4,9 +4,10 @@
 # In the phase diagram of Figure 3 of arXiv 2312.10794 the front between clustered and not
 # sharpens as $d$ grows. At which rate?
 #
-# **Known**: the front itself, $\gamma_\beta(t)=1-\delta$ (Theorem 6.9, whose constants are vacuous for
-# any $d$ in use). **Attack**: first cosines deviate from 0 by $d^{-1/2}$, and so, to first order, does
-# a system's front. Measure the width in $\beta$ between shares $\frac34$ and $\frac14$ at $t=10$.
+# **Known**: the front itself, $\gamma_\beta(t)=1-\delta$ (Theorem 6.9, whose constants are
+# vacuous for any $d$ in use). **Attack**: first cosines deviate from 0 by $d^{-1/2}$, and so, to
+# first order, does a system's front. Measure the width in $\beta$ between shares $\frac34$ and
+# $\frac14$ at $t=10$.
 
 # %% Share of clustered pairs across the front, and its width in $\beta$ against $d$.
 import numpy as np
@@ -50,7 +51,8 @@ assert width[0] > width[1] > width[2] and abs(slope + 0.5) < 0.3  # 16 systems a
 figure
 
 # %% [markdown]
-# **Verdict**: supported, an exponent near $-\frac12$ in this range. With 1,024 systems a cell and $n=32$:
-# `tokenflock reproduce open-problems/sharpness --scale paper`. **Open**: a theorem with constants
-# that mean something at $d=1024$. **Next**: does the constant in front of $d^{-1/2}$ follow from the
-# linearised flow about orthogonal tokens? And with random $Q,K$ (Problem 2 of the paper)?
+# **Verdict**: supported, an exponent near $-\frac12$ in this range. With 1,024 systems a cell and
+# $n=32$: `tokenflock reproduce open-problems/sharpness --scale paper`. **Open**: a theorem with
+# constants that mean something at $d=1024$. **Next**: does the constant in front of $d^{-1/2}$
+# follow from the linearised flow about orthogonal tokens? And with random $Q,K$ (Problem 2 of the
+# paper)?

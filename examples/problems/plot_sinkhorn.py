@@ -1,13 +1,14 @@
 # %% [markdown]
 # # Does doubly stochastic attention cluster?
 #
-# Sinkhorn's attention makes not only what a token hears sum to one, but also what it says. It is a
-# Wasserstein gradient flow; whether its tokens cluster is open (Remark 3.5 of arXiv 2312.10794).
+# Sinkhorn's attention makes not only what a token hears sum to one, but also what it says. It is
+# a Wasserstein gradient flow; whether its tokens cluster is open (Remark 3.5 of arXiv
+# 2312.10794).
 #
 # **Known**: about the uniform measure a ripple of degree $k$ grows at
-# $\frac{k(k+d-2)}{\beta}\frac{r_k}{1+r_k}$, $r_k=\lambda_k/\lambda_0$, where SA has $r_k$ alone (derived
-# here). For large $\beta$ this is half the rate. **Attack**: the same random starts under both laws, until
-# consensus.
+# $\frac{k(k+d-2)}{\beta}\frac{r_k}{1+r_k}$, $r_k=\lambda_k/\lambda_0$, where SA has $r_k$ alone
+# (derived here). For large $\beta$ this is half the rate. **Attack**: the same random starts
+# under both laws, until consensus.
 
 # %% Share not yet in consensus, 48 systems of 16 tokens on $S^2$: Sinkhorn is slower, not stuck.
 import numpy as np
@@ -31,14 +32,16 @@ with look(figure) as theme:
         axes[0].step(times[name], left, where="post", color=colour, label=name)
     axes[0].set(xlabel="time $t$", ylabel="share not in consensus", ylim=(0, 1))
     axes[0].legend()
-print({name: f"median {np.nanmedian(t):.1f}, never {np.isnan(t).sum()}" for name, t in times.items()})
+print(
+    {name: f"median {np.nanmedian(t):.1f}, never {np.isnan(t).sum()}" for name, t in times.items()}
+)
 assert not np.isnan(times["SA"]).any()
 assert np.nanmedian(times["Sinkhorn"]) > np.nanmedian(times["SA"])
 figure
 
 # %% [markdown]
-# Compare the last stage. At consensus SA closes $1-\gamma$ at the rate 2, since the weights are all
-# equal. Sinkhorn's are equal there too, so the rate must be the same:
+# Compare the last stage. At consensus SA closes $1-\gamma$ at the rate 2, since the weights are
+# all equal. Sinkhorn's are equal there too, so the rate must be the same:
 
 # %%
 close = np.random.default_rng(0).normal(size=(16, 3)) * 0.02 + [0, 0, 1]
@@ -50,7 +53,7 @@ for name, law in laws:
     assert abs(rate - 2) < 0.05
 
 # %% [markdown]
-# **Verdict**: supported in this experiment: every Sinkhorn run came to consensus, later than SA. The
-# middle stage is slower, the last is not. **Open**: the theorem. The energy is a transport cost of the measure to
-# itself, so the saddle argument needs its second variation. **Next**: `flock.spectrum(Sinkhorn(),
-# Polygon(n=3))`: are polygons strict saddles for every $\beta$?
+# **Verdict**: supported in this experiment: every Sinkhorn run came to consensus, later than SA.
+# The middle stage is slower, the last is not. **Open**: the theorem. The energy is a transport
+# cost of the measure to itself, so the saddle argument needs its second variation. **Next**:
+# `flock.spectrum(Sinkhorn(), Polygon(n=3))`: are polygons strict saddles for every $\beta$?

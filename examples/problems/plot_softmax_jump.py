@@ -4,9 +4,9 @@
 # With noise, attention without softmax (USA) orders with a jump for $\beta>\beta_*$ (2.447 on the
 # circle). What is the counterpart of $\beta_*$ when weights are normalised?
 #
-# **Known** (arXiv 2606.05140, abstract): the jump of USA. **Attack**: stationary states of noisy SA
-# solve $\rho\propto(e^{\beta\langle\cdot,\cdot\rangle}*\rho)^{\kappa/\beta}$. Expand about the uniform
-# measure. With the kernel's eigenvalues $\lambda_k$, $a=\lambda_0/\lambda_1$ and
+# **Known** (arXiv 2606.05140, abstract): the jump of USA. **Attack**: stationary states of noisy
+# SA solve $\rho\propto(e^{\beta\langle\cdot,\cdot\rangle}*\rho)^{\kappa/\beta}$. Expand about the
+# uniform measure. With the kernel's eigenvalues $\lambda_k$, $a=\lambda_0/\lambda_1$ and
 # $x=\lambda_2/\lambda_1$, the branch that leaves at $\kappa_c=\beta a$ obeys (derived here)
 #
 # $$\frac{\kappa_c/\kappa-1}{m_1^2}\to\frac{d(a-1)}{(d+2)a^2}
@@ -61,7 +61,8 @@ with look(figure) as theme:
 figure
 
 # %% [markdown]
-# **Verdict**: refuted near the bifurcation: softmax attention orders without a jump there. **Open**: a
-# proof (the ratio of the two terms in the bracket stays below $((d-1)/(d+1))^2$, in numbers), and
-# whether an ordered state exists far from the uniform one below $\kappa_c$. **Next**: start
-# `stationary` from narrow densities below $\kappa_c$. `tokenflock reproduce open-problems/sa-transition`.
+# **Verdict**: refuted near the bifurcation: there softmax attention orders without a jump.
+# **Open**: a proof (the ratio of the two terms in the bracket stays below $((d-1)/(d+1))^2$, in
+# numbers), and whether an ordered state exists far from the uniform one below $\kappa_c$.
+# **Next**: start `stationary` from narrow densities below $\kappa_c$. At full size:
+# `tokenflock reproduce open-problems/sa-transition`.
