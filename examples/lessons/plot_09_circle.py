@@ -123,7 +123,7 @@ flock.lab(SelfAttention(beta=0.0), Uniform(n=64, d=2), embed=True, play=True)
 # %% [markdown] tags=["answer"]
 # With $\dot x_i=P_{x_i}\bar x$,
 #
-# $$\frac{d}{dt}|\bar x|^2=2\Bigl\langle\bar x,\frac1n\sum_iP_{x_i}\bar x\Bigr\rangle
+# $$\frac{d}{dt}|\bar x|^2=\frac2n\sum_i\langle\bar x,P_{x_i}\bar x\rangle
 # =\frac2n\sum_i|P_{x_i}\bar x|^2\ge0,$$
 #
 # because $P_{x_i}$ is an orthogonal projection. This is gradient ascent of $r^2/2$, (7.3) of arXiv

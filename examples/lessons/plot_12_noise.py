@@ -11,8 +11,8 @@
 # =\tfrac1\kappa\Delta\mu,$$
 #
 # here for attention without softmax (USA; section on noise of arXiv 2512.01868, whose signs are
-# printed the other way round). A Transformer has such noise where it drops parts at random, or
-# where fresh weights act on each token; in the theory it is the simplest model of disorder.
+# printed the other way round). Dropout, which switches off random coordinates of each token
+# while a model is trained, is such a noise.
 #
 # ## Where order begins
 #
@@ -47,8 +47,7 @@ for share in (0.9, 1.1):
 # Beyond $\kappa_c$ there are ordered states. `branch` follows them by Newton's method, also where
 # they are unstable. For small $\beta$ order grows from zero. For $\beta>\beta_*=2.4469$ (circle)
 # the branch bends back: order comes with a jump, and near $\kappa_c$ both states are stable
-# (abstract of arXiv 2606.05140; at $\beta_*$ one has $I_2(\beta_*)/I_1(\beta_*)=\frac12$, derived
-# here).
+# (arXiv 2606.05140; $\beta_*$ solves $I_2(\beta_*)/I_1(\beta_*)=\frac12$).
 
 # %% Order against $\kappa$: grows from zero at $\beta=1$, jumps at $\beta=4$ (circle: the fold).
 from tokenflock.meanfield import branch

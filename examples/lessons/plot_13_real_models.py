@@ -111,7 +111,7 @@ from tokenflock.gpt import Schedule, Shape, train
 from tokenflock.plots import look, panels
 from tokenflock.probing import follow
 
-folder = tempfile.mkdtemp()
+folder = tempfile.mkdtemp() + "/gpt"
 shape = Shape(context=32, width=32, heads=2, depth=2)
 train(folder, shape=shape, schedule=Schedule(steps=150, rate=3e-3, warmup=20, every=150))
 told = follow(folder, "The list of all names that").isel(prompt=0)

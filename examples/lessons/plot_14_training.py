@@ -20,7 +20,7 @@ import tokenflock as flock
 from tokenflock.gpt import Schedule, Shape, load, sample, train
 from tokenflock.gpt.text import read
 
-folder = tempfile.mkdtemp()
+folder = tempfile.mkdtemp() + "/gpt"
 losses = {}
 checkpoint = train(
     folder,
@@ -83,7 +83,8 @@ assert same[near].mean() > 0.8 > 0.3 > same.mean()
 # %% The letters of one passage in the plane of their principal axes, before and after the layers.
 from tokenflock.plots import panels, plane
 
-passage = probe.isel(prompt=2)
+spaces = (probe.word == " ").sum("token").values
+passage = probe.isel(prompt=int(spaces.argmin()))  # the one with the most letters
 figure, axes = panels(1, 2, size=(3.6, 3.2))
 for ax, layer in zip(axes, (0, 3), strict=True):
     plane(passage, ax=ax, at=layer)

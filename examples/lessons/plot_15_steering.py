@@ -4,9 +4,9 @@
 # Turn the question round. Instead of asking what a given law does, choose the law (Q, K, V and
 # the feed-forward part, layer by layer) so that given clouds of tokens end where you want them.
 #
-# For one measure this is the approximation question of arXiv 2411.04551: which measures can *one*
-# Transformer carry to which, all at once? The answer there: any finite set of measures that can
-# be told apart, to any targets, with weights that are constant on pieces of time.
+# This is the approximation question of arXiv 2411.04551: which measures can *one* Transformer
+# carry to which, all at once? The answer there: finitely many measures that can be told apart can
+# be carried to as many targets, with weights that are constant on pieces of time.
 #
 # ## What no feed-forward part can do
 #

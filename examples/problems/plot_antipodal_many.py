@@ -39,7 +39,7 @@ with look(figure) as theme:
     axes[0].legend()
 print({n: round(float(values[-1]), 3) for n, values in share.items()})
 error = np.sqrt(0.25 / 256)
-assert share[2][-1] > 0.2 and share[3][-1] < share[2][-1] - 4 * error and share[4][-1] > 0
+assert share[2][-1] > 0.1 and share[3][-1] < share[2][-1] - 4 * error and share[4][-1] > 0
 figure
 
 # %% [markdown]

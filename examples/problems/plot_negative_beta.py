@@ -35,8 +35,8 @@ assert abs(triangle + 2 / 3) < 1e-10 and min(inside.values()) > -1e-12
 
 # %% [markdown]
 # So no regular polygon decides the gap. (Even ones contain opposite pairs, which are unstable.)
-# Now random starts: five tokens, 96 starts for each $\beta$. The control is $\beta=-1$, where the
-# method must find the triangle.
+# Now random starts: three and five tokens, 96 starts for each $\beta$. The control is $n=3$ at
+# $\beta=-1$, where the method must find the triangle.
 
 # %% Share of random starts in consensus at $t=100$; the gap between the two theorems is shaded.
 from tokenflock.plots import look, panels
@@ -61,7 +61,7 @@ with look(figure) as theme:
         )
         share[n] = (run.consensus_distance.values[..., -1] < 1e-3).mean(-1)
         axes[0].plot(beta, share[n], "o-", color=colour, label=f"$n={n}$")
-    axes[0].set(xlabel=r"$\beta$", ylabel="share in consensus", ylim=(0, 1.05))
+    axes[0].set(xlabel=r"$\beta$", ylabel="share in consensus", ylim=(0.9, 1.01))
     axes[0].legend(loc="lower right")
 print({n: values.round(2) for n, values in share.items()})
 assert (share[3][2:] == 1).all() and share[3][0] < 1

@@ -18,8 +18,10 @@ from tokenflock.observables import PairDensity
 from tokenflock.plots import look, panels
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
+from tokenflock.theory import layer_transition_curve
 
-beta, dimensions = np.linspace(3.6, 5.6, 17), np.array([64, 256, 1024])
+front = float(layer_transition_curve(10.0, n=16, delta=1e-3, h=0.1))
+beta, dimensions = np.linspace(front - 0.9, front + 0.5, 41), np.array([64, 256, 1024])
 figure, axes = panels(1, 2, size=(3.4, 2.8))
 width = []
 with look(figure) as theme:
@@ -38,6 +40,7 @@ with look(figure) as theme:
         low, high = np.interp([-0.75, -0.25], -share, beta)
         width.append(high - low)
         axes[0].plot(beta, share, "o-", color=colour, markersize=3, label=f"$d={d}$")
+    axes[0].axvline(front, color=theme.soft, linestyle=":", label="theory")
     axes[0].set(xlabel=r"$\beta$", ylabel="share of clustered pairs")
     axes[0].legend(loc="lower left")
     axes[1].loglog(dimensions, width, "o", color=theme.palette[0])

@@ -27,16 +27,16 @@ with look(figure) as theme:
     for colour, (name, law) in zip(theme.palette, laws, strict=False):
         options = {"repeats": 48, "t": 120.0, "frames": 2, "solver": RK4(h=0.25), "observe": []}
         run = flock.ensemble(law, Uniform(n=16, d=3), until=Consensus(), **options)
-        times[name] = np.sort(run.first_passage.values.ravel())
+        times[name] = run.first_passage.values.ravel()
         left = 1 - np.arange(1, 49) / 48
-        axes[0].step(times[name], left, where="post", color=colour, label=name)
+        axes[0].step(np.sort(times[name]), left, where="post", color=colour, label=name)
     axes[0].set(xlabel="time $t$", ylabel="share not in consensus", ylim=(0, 1))
     axes[0].legend()
-print(
-    {name: f"median {np.nanmedian(t):.1f}, never {np.isnan(t).sum()}" for name, t in times.items()}
-)
-assert not np.isnan(times["SA"]).any()
-assert np.nanmedian(times["Sinkhorn"]) > np.nanmedian(times["SA"])
+later = (times["Sinkhorn"] > times["SA"]).mean()  # the starts are the same
+print({name: f"median {np.median(t):.1f}, never {np.isnan(t).sum()}" for name, t in times.items()})
+print(f"Sinkhorn is the later of the two in {later:.2f} of the starts")
+assert not np.isnan(times["SA"]).any() and not np.isnan(times["Sinkhorn"]).any()
+assert later > 0.5 + 2 * np.sqrt(0.25 / 48)
 figure
 
 # %% [markdown]
@@ -53,7 +53,8 @@ for name, law in laws:
     assert abs(rate - 2) < 0.05
 
 # %% [markdown]
-# **Verdict**: supported in this experiment: every Sinkhorn run came to consensus, later than SA.
-# The middle stage is slower, the last is not. **Open**: the theorem. The energy is a transport
-# cost of the measure to itself, so the saddle argument needs its second variation. **Next**:
-# `flock.spectrum(Sinkhorn(), Polygon(n=3))`: are polygons strict saddles for every $\beta$?
+# **Verdict**: supported in this experiment: every Sinkhorn run came to consensus, most of them
+# later than SA. The middle stage is slower, the last is not. **Open**: the theorem. The energy is
+# a transport cost of the measure to itself, so the saddle argument needs its second variation.
+# **Next**: `flock.spectrum(Sinkhorn(), Polygon(n=3))`: are polygons strict saddles for every
+# $\beta$?
