@@ -126,8 +126,8 @@ flock.lab(SelfAttention(beta=0.0), Uniform(n=64, d=2), embed=True, play=True)
 # $$\frac{d}{dt}|\bar x|^2=\frac2n\sum_i\langle\bar x,P_{x_i}\bar x\rangle
 # =\frac2n\sum_i|P_{x_i}\bar x|^2\ge0,$$
 #
-# because $P_{x_i}$ is an orthogonal projection. This is gradient ascent of $r^2/2$, (7.3) of arXiv
-# 2312.10794. On random tokens:
+# because $P_{x_i}$ is an orthogonal projection. This is gradient ascent of $r^2/2$, (7.3) of
+# arXiv 2312.10794. On random tokens:
 
 # %% tags=["answer"]
 random = flock.simulate(SelfAttention(beta=0.0), Uniform(n=24, d=2), t=4, frames=401, seed=3)

@@ -11,8 +11,8 @@
 # =\tfrac1\kappa\Delta\mu,$$
 #
 # here for attention without softmax (USA; section on noise of arXiv 2512.01868, whose signs are
-# printed the other way round). Dropout, which switches off random coordinates of each token
-# while a model is trained, is such a noise.
+# printed the other way round). Dropout, which switches off random coordinates of each token while
+# a model is trained, is such a noise.
 #
 # ## Where order begins
 #

@@ -101,8 +101,9 @@ assert off < 1e-4
 # ## Following a trained model with the theory
 #
 # `follow` runs the idealised dynamics beside a model, from the model's own embeddings and with
-# its matrices: attention alone on the sphere, then with the feed-forward part, and so on. Here
-# for a small GPT (two layers, trained for 150 steps on Python's own manual).
+# its matrices: attention alone on the sphere, then with the feed-forward part, then with the true
+# layer norms, then everything. Here for a small GPT (two layers, trained for 150 steps on
+# Python's own manual).
 
 # %% How near each idealisation comes to the model: 1 means the same tokens.
 import tempfile

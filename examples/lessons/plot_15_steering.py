@@ -118,8 +118,8 @@ assert np.abs(straight[shuffle] - shuffled).max() < 1e-12
 
 # %% [markdown] tags=["answer"]
 # A cloud of one token hears itself only, so all three move in one vector field. On the circle a
-# flow keeps the cyclic order, so the swap is impossible whatever the law: the best that the
-# search can do is to bring two tokens near each other. On the sphere there is room to pass.
+# flow keeps the cyclic order, so the swap is impossible whatever the law. On the sphere there is
+# room to pass.
 
 # %% tags=["answer"]
 angle = 2 * np.pi * np.arange(3) / 3

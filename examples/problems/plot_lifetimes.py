@@ -10,7 +10,7 @@
 # The slope of $\log T$ in $\beta$ is a number between 1 and 2 if the last pair decides: it names
 # the angle $\varphi$ at which that pair typically waits. Is it 2?
 
-# %% Left: share not yet in consensus. Right: median time, and $e^{2\beta}$ and $e^\beta$ for comparison.
+# %% Share not yet in consensus; median time beside $e^{2\beta}$ (dashed) and $e^\beta$ (dotted).
 import numpy as np
 
 import tokenflock as flock
