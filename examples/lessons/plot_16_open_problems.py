@@ -33,9 +33,9 @@
 #
 # Take the third question. Three equal clusters at 120 degrees have the eigenvalue
 # $(\frac12+\frac34\beta)e^{-\beta/2}$ under USA, so they are stable exactly below $-\frac23$. The
-# number: the share of starts near the triangle that come back to it.
+# number: the rate at which a start near the triangle leaves it.
 
-# %% Distance from the triangle for starts 0.2 away: below $\beta=-\frac23$ they return.
+# %% Distance from the triangle for starts near it: below $\beta=-\frac23$ they return.
 import numpy as np
 
 import tokenflock as flock
@@ -45,7 +45,7 @@ from tokenflock.solvers import RK4
 from tokenflock.starts import Given
 from tokenflock.theory import triangle_eigenvalue
 
-angle = 2 * np.pi * np.arange(3) / 3 + [0.1, -0.1, 0.0]
+angle = 2 * np.pi * np.arange(3) / 3 + [1e-3, -1e-3, 0.0]
 start = Given(np.stack([np.cos(angle), np.sin(angle)], axis=1))
 figure, axes = panels(1, 1, size=(6.4, 2.8))
 with look(figure) as theme:
@@ -57,7 +57,7 @@ with look(figure) as theme:
         rate = np.polyfit(run.time.values[early], np.log(order[early]), 1)[0]
         exact = float(triangle_eigenvalue(beta))
         print(f"beta = {beta:g}: rate {rate:+.3f}, eigenvalue {exact:+.3f}")
-        assert np.sign(rate) == np.sign(exact)
+        assert abs(rate - exact) < 5e-3  # the start is 1e-3 from the triangle
     axes[0].set(xlabel="time $t$", ylabel="order parameter")
     axes[0].legend(loc="lower left")
 figure
