@@ -20,12 +20,12 @@ from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 
-betas, ends, repeats = np.array([1.0, 2.0, 3.0, 4.0]), (60.0, 200.0, 600.0, 2000.0), 96
+betas, ends, repeats = np.array([1.0, 2.0, 3.0, 4.0]), (60.0, 200.0, 600.0, 1000.0), 96
 figure, axes = panels(1, 2, size=(3.4, 2.8))
 quartiles = []
 with look(figure) as theme:
     for colour, beta, end in zip(theme.palette, betas, ends, strict=False):
-        law, steps = SelfAttention(beta=float(beta)), RK4(h=0.25)
+        law, steps = SelfAttention(beta=float(beta)), RK4(h=0.5)
         options = {"repeats": repeats, "t": end, "frames": 2, "solver": steps, "observe": []}
         run = flock.ensemble(law, Uniform(n=16, d=3), until=Consensus(), **options)
         times = np.sort(np.nan_to_num(run.first_passage.values.ravel(), nan=np.inf))
