@@ -5,8 +5,8 @@
 # says about each, and how to make an attack of your own that others can trust.
 #
 # - **How long do clusters of random tokens last?** Problem 1 of arXiv 2312.10794. Known for
-#   separated clusters (arXiv 2410.06833). [Lifetimes](../problems/plot_lifetimes.py): like
-#   opposite clusters, $e^{2\beta}$? Refuted for the typical run.
+#   separated clusters (arXiv 2410.06833). [Lifetimes](../problems/plot_lifetimes.py): shorter
+#   than $e^{2\beta}$ up to $\beta=4$, undecided beyond.
 # - **How sharp is the front of the phase diagram?** After Figure 3 and Problem 2 there. Known:
 #   its place for $d\to\infty$. [Sharp front](../problems/plot_sharp_front.py): $d^{-1/2}$,
 #   supported.
