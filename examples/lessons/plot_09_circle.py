@@ -101,11 +101,12 @@ for k in (2, 3, 4):
     print(f"{k} clusters, beta = 4: rate {rate:.6f}, lifetime {polygon_lifetime(k, 4.0):.1f}")
     assert abs(rate / polygon_growth(k, 4.0) - 1) < 1e-9
 
-# %% 64 random tokens at $\beta=5$: groups by $t=5$, two of them wait far beyond $t=40$.
+# %% 64 random tokens at $\beta=5$: three groups by $t=8$, two merge at 13, and the last two wait.
 from tokenflock.plots import trajectories
 from tokenflock.starts import Uniform
 
-trajectories(flock.simulate(SelfAttention(beta=5.0), Uniform(n=64, d=2), t=40, seed=2))
+law, solver = SelfAttention(beta=5.0), RK4(h=0.1)
+trajectories(flock.simulate(law, Uniform(n=64, d=2), t=40, solver=solver, seed=2))
 
 # %% [markdown]
 # An unstable direction at every such state means that almost no start ends there. This is why all
@@ -130,7 +131,8 @@ flock.lab(SelfAttention(beta=0.0), Uniform(n=64, d=2), embed=True, play=True)
 # arXiv 2312.10794. On random tokens:
 
 # %% tags=["answer"]
-random = flock.simulate(SelfAttention(beta=0.0), Uniform(n=24, d=2), t=4, frames=401, seed=3)
+law, solver = SelfAttention(beta=0.0), RK4(h=0.01)
+random = flock.simulate(law, Uniform(n=24, d=2), t=4, frames=401, solver=solver, seed=3)
 mean = random.x.mean("particle").values
 height = np.einsum("tnd,td->tn", random.x.values, mean)
 speed = 2 * ((mean**2).sum(1)[:, None] - height**2).mean(1)  # (2/n) sum |P_x mean|^2
