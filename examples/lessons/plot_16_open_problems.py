@@ -131,5 +131,5 @@ for shift in (0.0, 1e-3):
 # ## Where next
 #
 # Pick a row without an attack. A new study is a file in `papers/` with `compute`, `draw` and
-# `claims`; the four of this library: `tokenflock reproduce open-problems`.
+# `claims`; the studies of this library: `tokenflock reproduce open-problems`.
 # [Ten questions](../../docs/questions.md).
