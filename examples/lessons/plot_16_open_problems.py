@@ -62,10 +62,10 @@ with look(figure) as theme:
     axes[0].legend(loc="lower left")
 figure
 
-# %% Live: at $\beta=-1$ three tokens return to the triangle. Drag $\beta$ above $-0.67$: they meet.
-from tokenflock.starts import Polygon
+# %% Live: five tokens under USA inside the gap, $\beta=-0.5$: slowly, they still meet.
+from tokenflock.starts import Uniform
 
-flock.lab(Unnormalised(beta=-1.0), Polygon(n=3, noise=0.3), embed=True, play=True)
+flock.lab(Unnormalised(beta=-0.5), Uniform(n=5, d=2), embed=True, play=True)
 
 # %% [markdown]
 # ## Exercises
