@@ -6,8 +6,8 @@
 #
 # A text is cut into *tokens*; here a token is a character. Each becomes a vector in $\mathbb R^d$,
 # a row of a table. A Transformer moves all $n$ vectors at once, layer by layer, and reads a guess
-# of the next token off each. That is all: $n$ points in $\mathbb R^d$ that move. Sources:
-# arXiv 1706.03762 for the architecture, Section 2 of arXiv 2312.10794 for the view taken here.
+# of the next token off each. That is all: $n$ points in $\mathbb R^d$ that move. Sources: arXiv
+# 1706.03762 for the architecture, Section 2 of arXiv 2312.10794 for the view taken here.
 
 # %%
 import jax
@@ -34,7 +34,8 @@ print(f"{n} tokens, {len(letters)} letters, ids {ids}")
 # keys, turns the $n$ numbers into weights that sum to one, and takes the mean of the values:
 #
 # $$y_i=\sum_{j=1}^n A_{ij}\,Vx_j,\qquad
-#   A_{ij}=\frac{e^{\langle Qx_i,Kx_j\rangle/\sqrt m}}{\sum_k e^{\langle Qx_i,Kx_k\rangle/\sqrt m}}.$$
+#   A_{ij}=\frac{e^{\langle Qx_i,Kx_j\rangle/\sqrt m}}
+#   {\sum_k e^{\langle Qx_i,Kx_k\rangle/\sqrt m}}.$$
 #
 # This is the only place in a Transformer where tokens see each other. It is blind to their order:
 # permute the input, and the output is permuted (Remark 2.2 of arXiv 2312.10794).
@@ -64,9 +65,8 @@ assert np.allclose(attention(x[order], Q, K, V)[0], y[order], atol=1e-12)
 # ## Positions
 #
 # "dog bites man" is not "man bites dog", so the place of a token must enter. The oldest way adds a
-# vector of sines and cosines, $p_t=(\sin\omega_kt,\cos\omega_kt)_k$ with
-# $\omega_k=10000^{-2k/d}$. Its point: $\langle p_s,p_t\rangle=\sum_k\cos\omega_k(s-t)$ depends on
-# the distance $s-t$ alone.
+# vector of sines and cosines, $p_t=(\sin\omega_kt,\cos\omega_kt)_k$ with $\omega_k=10000^{-2k/d}$.
+# Its point: $\langle p_s,p_t\rangle=\sum_k\cos\omega_k(s-t)$ depends on the distance $s-t$ alone.
 
 # %%
 angle = np.arange(n)[:, None] * 10_000.0 ** (-np.arange(d // 2) / (d // 2))
@@ -81,10 +81,10 @@ assert np.allclose(y[first], y[last], atol=1e-12) and not np.allclose(placed[fir
 # %% [markdown]
 # ## Sequence modelling
 #
-# The model guesses token $t+1$ from tokens $1,\dots,t$: $p(\text{text})=\prod_tp(x_{t+1}\mid x_{\le t})$.
-# One pass trains all $n$ guesses, provided that no token sees the future. So entries above the
-# diagonal of $A$ are set to zero before the rows are normalised. The first row is then $(1,0,\dots)$:
-# the first token hears only itself.
+# The model guesses token $t+1$ from tokens $1,\dots,t$:
+# $p(\text{text})=\prod_tp(x_{t+1}\mid x_{\le t})$. One pass trains all $n$ guesses, provided that
+# no token sees the future. So entries above the diagonal of $A$ are set to zero before the rows are
+# normalised. The first row is then $(1,0,\dots)$: the first token hears only itself.
 
 # %% Attention of the 18 letters: blind to order (left), with places, with places and a causal mask.
 causal, A_causal = attention(x + p, Q, K, V, causal=True)
@@ -104,10 +104,10 @@ figure
 # %% [markdown]
 # ## Layer norm
 #
-# $\operatorname{norm}(x)=(x-\bar x)/\sqrt{\operatorname{var}x+\varepsilon}$, over the $d$ coordinates of one
-# token. It takes off the mean and fixes the length: the image is the sphere of radius $\sqrt d$ in
-# the hyperplane $\sum_kx_k=0$. A reader of gradient flows should see a projection to $\mathbb
-# S^{d-2}$. Lesson [3](plot_03_sphere.py) starts from it.
+# $\operatorname{norm}(x)=(x-\bar x)/\sqrt{\operatorname{var}x+\varepsilon}$, over the $d$
+# coordinates of one token. It takes off the mean and fixes the length: the image is the sphere of
+# radius $\sqrt d$ in the hyperplane $\sum_kx_k=0$. A reader of gradient flows should see a
+# projection to $\mathbb S^{d-2}$. Lesson [3](plot_03_sphere.py) starts from it.
 #
 # ## All of it: a GPT
 #
@@ -153,24 +153,25 @@ assert abs(loss - np.log(len(letters))) < 0.45  # the size of a fresh logit, see
 assert np.allclose(np.linalg.norm(norm(path[-1]), axis=1), np.sqrt(32), rtol=0.02)
 
 # %% [markdown]
-# The loss is a little above blind guessing: one table embeds and reads off, so a fresh model expects
-# each letter again, with a logit of about $32\cdot0.02^2/(0.02\sqrt2)=0.45$. Training changes the numbers
-# in the matrices, not this computation; lesson 14 does it.
+# The loss is a little above blind guessing: one table embeds and reads off, so a fresh model
+# expects each letter again, with a logit of about $32\cdot0.02^2/(0.02\sqrt2)=0.45$. Training
+# changes the numbers in the matrices, not this computation; lesson 14 does it.
 #
 # Take out everything that is learned ($Q=K=V=I$, one head, no perceptron, tokens kept on a sphere)
 # and this is left. Token 1 never moves. All others follow it in the end (arXiv 2411.04990).
 
-# %% Live: causal attention on a sphere. Drag $\beta$, which stands for $1/\sqrt m$ and the size of $Q$, $K$.
+# %% Live: causal attention on a sphere. $\beta$ stands for $1/\sqrt m$ and the size of $Q$ and $K$.
 flock.lab(Causal(beta=4.0), Uniform(n=32, d=3), embed=True, play=True)
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. Multiply the logits by $\beta$. What is $A$ at $\beta=0$ with the causal mask? As $\beta\to\infty$?
+# 1. Multiply the logits by $\beta$. What is $A$ at $\beta=0$ with the causal mask? As
+#    $\beta\to\infty$?
 
 # %% [markdown] tags=["answer"]
-# At $\beta=0$ row $i$ is $(1/i,\dots,1/i,0,\dots)$: the mean of the past. As $\beta\to\infty$ the whole
-# weight goes to the key with the largest logit: *hardmax*.
+# At $\beta=0$ row $i$ is $(1/i,\dots,1/i,0,\dots)$: the mean of the past. As $\beta\to\infty$ the
+# whole weight goes to the key with the largest logit: *hardmax*.
 
 # %% tags=["answer"]
 flat, hard = (attention(x + p, b * Q, K, V, causal=True)[1] for b in (0, 1e4))
@@ -189,15 +190,3 @@ q, k = rng.normal(size=(2, 20_000, 64))
 variance = np.var(np.sum(q * k, axis=1))
 print(f"variance of <q, k> for m = 64: {variance:.1f}")
 assert abs(variance / 64 - 1) < 5 * np.sqrt(2.1 / 20_000)  # five standard errors
-
-# %% [markdown]
-# 3. How many numbers does the GPT above have?
-
-# %% [markdown] tags=["answer"]
-# A layer has $3d^2+d^2$ for attention, $2\cdot4d^2$ for the perceptron and $2d$ gains of norms. With the
-# tables of tokens and places and the last gain: $L(12d^2+2d)+(\text{vocab}+\text{context}+1)\,d$.
-
-# %% tags=["answer"]
-count = sum(leaf.size for leaf in jax.tree.leaves(model))
-assert count == 3 * (12 * 32**2 + 2 * 32) + (len(letters) + 32 + 1) * 32
-print(f"{count:,} numbers")

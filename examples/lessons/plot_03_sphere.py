@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Tokens as particles on a sphere
 #
-# Layer norm keeps tokens on a sphere, attention pulls each towards a mean of the others, and depth is
-# time. Two tokens can be solved by hand, and the solver agrees with the formula to nine digits.
+# Layer norm keeps tokens on a sphere, attention pulls each towards a mean of the others, and depth
+# is time. Two tokens can be solved by hand, and the solver agrees with the formula to nine digits.
 #
-# Strip a Transformer layer of its learned parts: one head, $Q=K=V=I$, and a norm that divides by the
-# length. What is left is a step of length $h$ and a projection,
+# Strip a Transformer layer of its learned parts: one head, $Q=K=V=I$, and a norm that divides by
+# the length. What is left is a step of length $h$ and a projection,
 #
 # $$x_i\leftarrow\frac{x_i+h\,a_i}{|x_i+h\,a_i|},\qquad
-#   a_i=\frac1{Z_i}\sum_je^{\beta\langle x_i,x_j\rangle}x_j,\qquad Z_i=\sum_ke^{\beta\langle x_i,x_k\rangle}.$$
+#   a_i=\frac1{Z_i}\sum_je^{\beta\langle x_i,x_j\rangle}x_j,\qquad
+#   Z_i=\sum_ke^{\beta\langle x_i,x_k\rangle}.$$
 #
 # With $P_xy=y-\langle x,y\rangle x$, the part of $y$ tangent to the sphere, this is
 # $x_i+hP_{x_i}a_i+O(h^2)$. As $h\to0$ the layers become a flow, (SA) or (2.6) of arXiv 2312.10794:
@@ -45,7 +46,9 @@ def layer(x, beta, h):
 law = SelfAttention(beta=4.0)
 run = flock.simulate(law, Uniform(n=32, d=3), t=30, frames=121, solver=RK4(h=0.05), seed=1)
 x = run.x.values[0]
-steps = [np.abs(layer(x, 4.0, h) - x - h * tangent(x, attention(x, 4.0))).max() for h in (0.02, 0.01)]
+steps = [
+    np.abs(layer(x, 4.0, h) - x - h * tangent(x, attention(x, 4.0))).max() for h in (0.02, 0.01)
+]
 print(f"one layer less one Euler step: {steps[0]:.1e} at h = 0.02, {steps[1]:.1e} at h = 0.01")
 assert 3.8 < steps[0] / steps[1] < 4.2  # second order: half the step, a quarter
 deep = flock.simulate(law, Given(x), t=1.0, frames=2, solver=Layer(h=0.1)).x.values[-1]
@@ -53,7 +56,7 @@ for _ in range(10):
     x = layer(x, 4.0, 0.1)
 assert np.allclose(deep, x, atol=1e-12)  # ten layers by hand and by the library
 
-# %% Thirty-two tokens on $\mathbb S^2$ at $\beta=4$: spread out, three groups at $t=6$, two at $t=30$. Faint: on the far side.
+# %% Tokens at $\beta=4$: three groups at $t=6$, two at $t=30$. Faint ones are on the far side.
 count = flock.measure(run, ClusterCount(delta=0.05)).cluster_count
 assert [int(count.sel(time=at)) for at in (6, 30)] == [3, 2]
 with look():
@@ -64,15 +67,15 @@ with look():
 figure
 
 # %% [markdown]
-# Tokens attract each other, near ones more. $\beta$, the *inverse temperature*, says how much more: at
-# $\beta=0$ everyone listens to everyone alike, at large $\beta$ only to neighbours. For a reader of
-# Transformers: $\beta$ is $1/\sqrt m$ times the size of $Q$ and $K$. For a reader of gradient flows: it
-# is the inverse width of the interaction, which reaches as far as $\beta^{-1/2}$.
+# Tokens attract each other, near ones more. $\beta$, the *inverse temperature*, says how much more:
+# at $\beta=0$ everyone listens to everyone alike, at large $\beta$ only to neighbours. For a reader
+# of Transformers: $\beta$ is $1/\sqrt m$ times the size of $Q$ and $K$. For a reader of gradient
+# flows: it is the inverse width of the interaction, which reaches as far as $\beta^{-1/2}$.
 #
 # ## What holds exactly
 #
-# Rotating all tokens rotates the solution, permuting them permutes it (Remark 2.2). Tokens stay
-# in the span of where they began. Equal tokens stay equal. An antipodal pair is at rest.
+# Rotating all tokens rotates the solution, permuting them permutes it (Remark 2.2). Tokens stay in
+# the span of where they began. Equal tokens stay equal. An antipodal pair is at rest.
 
 
 # %%
@@ -91,18 +94,21 @@ twins = x.copy()
 twins[1], twins[2:] = twins[0], [0, 0, 1.0]
 twins[17:] = [0, 0, -1.0]
 assert np.allclose(moved(twins)[0], moved(twins)[1], atol=1e-14)
-assert np.allclose(np.linalg.norm(run.x.values, axis=2), 1, atol=1e-9)  # they never leave the sphere
+assert np.allclose(
+    np.linalg.norm(run.x.values, axis=2), 1, atol=1e-9
+)  # they never leave the sphere
 
 # %% [markdown]
 # ## Two tokens, solved
 #
-# For two tokens only the cosine $\gamma=\langle x_1,x_2\rangle$ matters. From (SA), or (6.9) with $n=2$,
+# For two tokens only the cosine $\gamma=\langle x_1,x_2\rangle$ matters. From (SA), or (6.9) with
+# $n=2$,
 #
 # $$\dot\gamma=\frac{2e^{\beta\gamma}(1-\gamma^2)}{e^\beta+e^{\beta\gamma}} .$$
 #
-# Near consensus $1-\gamma$ shrinks like $e^{-2t}$ at every $\beta$. Away from it $\beta$ slows things
-# down: from a right angle the first speed is $2/(1+e^\beta)$. The layer map has a rate of its own,
-# $2\ln(1+h)/h$: one layer divides a small difference by $1+h$.
+# Near consensus $1-\gamma$ shrinks like $e^{-2t}$ at every $\beta$. Away from it $\beta$ slows
+# things down: from a right angle the first speed is $2/(1+e^\beta)$. The layer map has a rate of
+# its own, $2\ln(1+h)/h$: one layer divides a small difference by $1+h$.
 
 # %% The cosine of two tokens from a right angle: the formula (lines) and the solver (dots).
 times = np.linspace(0, 12, 61)
@@ -147,13 +153,16 @@ print(f"{np.arctanh(0.999):.4f}")
 # 2. Leave out $P$. How does the length of a token change, and what does that say about pre-norm?
 
 # %% [markdown] tags=["answer"]
-# $\frac{d}{dt}|x_i|^2=2\langle x_i,a_i\rangle$. In consensus $a_i=x_i$ and the length grows like $e^t$; with a
-# norm before attention $a_i$ has length at most one and it grows like $t$. Directions then move
-# $1/|x_i|$ as fast: lesson 11 is about that.
+# $\frac{d}{dt}|x_i|^2=2\langle x_i,a_i\rangle$. In consensus $a_i=x_i$ and the length grows like
+# $e^t$; with a norm before attention $a_i$ has length at most one and it grows like $t$. Directions
+# then move $1/|x_i|$ as fast: lesson 11 is about that.
 
 # %% tags=["answer"]
 one = np.tile([[1.0, 0.0]], (5, 1))
-assert np.allclose(attention(one, 4.0), one) and np.abs(tangent(one, attention(one, 4.0))).max() < 1e-15
+assert (
+    np.allclose(attention(one, 4.0), one)
+    and np.abs(tangent(one, attention(one, 4.0))).max() < 1e-15
+)
 
 # %% [markdown]
 # 3. Turn the sign of $V$. Where do four tokens on $\mathbb S^2$ go?

@@ -2,18 +2,21 @@
 # # The empirical measure and the continuity equation
 #
 # Attention sees the tokens only through where their mass is, so $n$ tokens are a measure, and the
-# measure moves by a partial differential equation. At $\beta=0$ on the circle it is solved in closed form.
+# measure moves by a partial differential equation. At $\beta=0$ on the circle it is solved in
+# closed form.
 #
-# Write $\mu=\sum_jw_j\delta_{x_j}$ with weights $w_j$ that sum to one, $1/n$ each unless said otherwise. Then
-# (SA) says $\dot x_i=\mathcal X[\mu](x_i)$ with one vector field for all, (3.1) to (3.4) of
-# arXiv 2312.10794:
+# Write $\mu=\sum_jw_j\delta_{x_j}$ with weights $w_j$ that sum to one, $1/n$ each unless said
+# otherwise. Then (SA) says $\dot x_i=\mathcal X[\mu](x_i)$ with one vector field for all, (3.1) to
+# (3.4) of arXiv 2312.10794:
 #
-# $$\mathcal X[\mu](x)=P_x\,\frac{\int e^{\beta\langle x,y\rangle}\,y\,d\mu(y)}{\int e^{\beta\langle x,y\rangle}\,d\mu(y)},
+# $$\mathcal X[\mu](x)=P_x\,\frac{\int e^{\beta\langle x,y\rangle}\,y\,d\mu(y)}
+#   {\int e^{\beta\langle x,y\rangle}\,d\mu(y)},
 #   \qquad \partial_t\mu+\operatorname{div}\bigl(\mathcal X[\mu]\,\mu\bigr)=0 .$$
 #
 # The second is the continuity equation. It means: for every smooth $\varphi$ on the sphere,
-# $\frac{d}{dt}\int\varphi\,d\mu=\int\langle\nabla\varphi,\mathcal X[\mu]\rangle\,d\mu$. For tokens this is the
-# chain rule. For densities it is new: any number of tokens, even infinitely many, obeys one equation.
+# $\frac{d}{dt}\int\varphi\,d\mu=\int\langle\nabla\varphi,\mathcal X[\mu]\rangle\,d\mu$. For tokens
+# this is the chain rule. For densities it is new: any number of tokens, even infinitely many, obeys
+# one equation.
 
 # %%
 import numpy as np
@@ -47,17 +50,18 @@ same = field(q, x[[0, *range(3, 12)]], heavy, 4.0)
 assert np.allclose(field(q, x, np.full(12, 1 / 12), 4.0), same, atol=1e-14)
 
 # %% [markdown]
-# So a cluster of $m$ tokens is one token of weight $m/n$, and text of twice the length with every token
-# doubled moves in the same way. `simulate` takes weights, `evolve` takes densities.
+# So a cluster of $m$ tokens is one token of weight $m/n$, and text of twice the length with every
+# token doubled moves in the same way. `simulate` takes weights, `evolve` takes densities.
 #
 # ## A case that is solved
 #
 # At $\beta=0$ on the circle (SA) is Kuramoto's model with equal frequencies. Its densities
-# $(1-r^2)/(2\pi(1-2r\cos\theta+r^2))$, Poisson kernels, stay of that form. Only $r$ moves (Ott and Antonsen,
-# 2008): $\dot r=\frac12r(1-r^2)$. Put $n$ tokens at the quantiles and see how far they are from it in the
-# distance $W_1$, the least mean distance by which mass must be carried. The kernel $\sin$ has slope at
-# most one, so $W_1(t)\le e^{2t}W_1(0)$; in general $W_1(t)\le e^{Ct}W_1(0)$ (Remark 3.3). That is existence,
-# uniqueness and the limit $n\to\infty$ in one line: two solutions with the same start stay together.
+# $(1-r^2)/(2\pi(1-2r\cos\theta+r^2))$, Poisson kernels, stay of that form. Only $r$ moves (Ott and
+# Antonsen, 2008): $\dot r=\frac12r(1-r^2)$. Put $n$ tokens at the quantiles and see how far they
+# are from it in the distance $W_1$, the least mean distance by which mass must be carried. The
+# kernel $\sin$ has slope at most one, so $W_1(t)\le e^{2t}W_1(0)$; in general
+# $W_1(t)\le e^{Ct}W_1(0)$ (Remark 3.3). That is existence, uniqueness and the limit $n\to\infty$ in
+# one line: two solutions with the same start stay together.
 
 # %%
 t, r0 = 3.0, 0.3
@@ -85,11 +89,12 @@ for n in (32, 128):  # 2 pi / 4 n: the mean of a quarter of a cell, at all times
 # ## How clusters begin
 #
 # The uniform density is at rest: nobody has a reason to move. It is unstable. A ripple
-# $1+\varepsilon\cos k\theta$ grows like $e^{\lambda_kt}$ with $\lambda_k=k^2I_k(\beta)/(\beta I_0(\beta))$, $I_k$ the
-# Bessel functions (exercise 1). At $\beta=4$ three waves grow fastest: that is how many clusters to expect.
+# $1+\varepsilon\cos k\theta$ grows like $e^{\lambda_kt}$ with
+# $\lambda_k=k^2I_k(\beta)/(\beta I_0(\beta))$, $I_k$ the Bessel functions (exercise 1). At
+# $\beta=4$ three waves grow fastest: that is how many clusters to expect.
 
 # %% A ripple of 1 % grows into three clusters: as a density (left) and as 48 tokens (right).
-ripple = evolve(SelfAttention(beta=4.0), Ripple(k=3, amplitude=0.01), t=7, frames=71)
+ripple = evolve(SelfAttention(beta=4.0), Ripple(k=3, amplitude=0.01), t=8, frames=81)
 wave = (ripple.density * ripple.weight * np.cos(3 * ripple.theta)).sum("theta").values  # mode 3
 rate = np.log(wave[10] / wave[0])  # over one unit of time
 print(f"measured rate {rate:.6f}, theory {growth_rate(3, beta=4.0):.6f}")
@@ -99,10 +104,12 @@ for _ in range(20):  # quantiles of the ripple, by Newton
     level = 2 * np.pi * (np.arange(48) + 0.5) / 48
     place = place - (place + 0.01 / 3 * np.sin(3 * place) - level) / (1 + 0.01 * np.cos(3 * place))
 tokens = flock.simulate(
-    SelfAttention(beta=4.0), Given(on_circle(place)), t=7, frames=71, solver=RK4(h=0.05)
+    SelfAttention(beta=4.0), Given(on_circle(place)), t=8, frames=81, solver=RK4(h=0.05)
 )
 angle = np.arctan2(tokens.x.values[..., 1], tokens.x.values[..., 0])
-assert np.abs(np.cos(3 * angle).mean(axis=1) - wave)[:51].max() < 1e-3  # the same until t = 5
+assert (
+    np.abs(np.cos(3 * angle).mean(axis=1)[: len(wave)] - wave)[:51].max() < 1e-3
+)  # the same until t = 5
 with look():
     figure, (left, right) = panels(1, 2, size=(3.7, 2.9))
     density_over_time(ripple, ax=left, title=False)
@@ -110,8 +117,9 @@ with look():
 figure
 
 # %% [markdown]
-# The weak form is checked on the density itself, with $\varphi=\cos3\theta$: $\frac d{dt}\int\varphi\,d\mu$
-# by differences in time, $\int\varphi'\mathcal X\,d\mu$ by the quadrature of the grid.
+# The weak form is checked on the density itself, with $\varphi=\cos3\theta$:
+# $\frac d{dt}\int\varphi\,d\mu$ by differences in time, $\int\varphi'\mathcal X\,d\mu$ by the
+# quadrature of the grid.
 
 # %%
 slope = -3 * np.sin(3 * ripple.theta) * ripple.velocity * ripple.density * ripple.weight
@@ -128,10 +136,11 @@ flock.lab(SelfAttention(beta=4.0), Uniform(n=500, d=2), embed=True, play=True)
 # 1. Derive $\lambda_k$. Use $e^{\beta\cos\theta}=\sum_kI_k(\beta)e^{ik\theta}$.
 
 # %% [markdown] tags=["answer"]
-# On the circle $\mathcal X=\beta^{-1}(h'*\mu)/(h*\mu)$ with $h=e^{\beta\cos}$ (Section 7 of arXiv 2312.10794). For
-# $\mu=(1+\varepsilon\cos k\theta)/2\pi$: $h*\mu=I_0+\varepsilon I_k\cos k\theta$, so to first order
-# $\mathcal X=-\varepsilon\,\frac{kI_k}{\beta I_0}\sin k\theta$. The continuity equation gives
-# $\partial_t\varepsilon\cos k\theta=-\partial_\theta\mathcal X=\varepsilon\frac{k^2I_k}{\beta I_0}\cos k\theta$.
+# On the circle $\mathcal X=\beta^{-1}(h'*\mu)/(h*\mu)$ with $h=e^{\beta\cos}$ (Section 7 of arXiv
+# 2312.10794). For $\mu=(1+\varepsilon\cos k\theta)/2\pi$: $h*\mu=I_0+\varepsilon I_k\cos k\theta$,
+# so to first order $\mathcal X=-\varepsilon\,\frac{kI_k}{\beta I_0}\sin k\theta$. The continuity
+# equation gives $\dot\varepsilon\cos k\theta=-\partial_\theta\mathcal X$, so
+# $\dot\varepsilon=\frac{k^2I_k}{\beta I_0}\,\varepsilon$.
 
 # %% tags=["answer"]
 k = np.arange(1, 7)
@@ -158,8 +167,8 @@ assert abs(slope + 0.5) < 0.1  # each mean has an error of about 5 %
 # 3. Does every measure with a mean direction end in one point?
 
 # %% [markdown] tags=["answer"]
-# No: $\frac23\delta_e+\frac13\delta_{-e}$ is at rest for every $\beta$. Densities do, if $\beta$ is small
-# (arXiv 2504.14697); the pair is unstable.
+# No: $\frac23\delta_e+\frac13\delta_{-e}$ is at rest for every $\beta$. Densities do, if $\beta$ is
+# small (arXiv 2504.14697); the pair is unstable.
 
 # %% tags=["answer"]
 pair = np.array([[1.0, 0.0], [-1.0, 0.0]])

@@ -1,19 +1,20 @@
 # %% [markdown]
 # # Energy, gradient flows and Wasserstein geometry
 #
-# Tokens climb an energy. Attention without its denominator (USA) climbs straight up in the geometry of
-# optimal transport; attention with it (SA) climbs the same hill in a geometry of its own.
+# Tokens climb an energy. Attention without its denominator (USA) climbs straight up in the geometry
+# of optimal transport; attention with it (SA) climbs the same hill in a geometry of its own.
 #
-# Leave out the denominator $Z_i$ of (SA), divide by $n$ instead: that is (USA) of arXiv 2312.10794. Both
-# raise the energy (3.5), here of tokens (Remark 3.8):
+# Leave out the denominator $Z_i$ of (SA), divide by $n$ instead: that is (USA) of arXiv 2312.10794.
+# Both raise the energy (3.5), here of tokens (Remark 3.8):
 #
 # $$\mathsf E_\beta=\frac1{2\beta n^2}\sum_{i,j}e^{\beta\langle x_i,x_j\rangle},\qquad
 #   \frac{d\mathsf E_\beta}{dt}=\frac1n\sum_im_i|\dot x_i|^2,\qquad
 #   m_i=\begin{cases}1&\text{USA}\\Z_i/n&\text{SA.}\end{cases}$$
 #
-# That is (3.6) and Lemma 3.7. It is what a *gradient flow* is: $\dot x=\nabla\mathsf E_\beta$, the gradient
-# taken in the metric $\frac1n\sum_im_i\langle a_i,b_i\rangle$, and the rate of the climb is the squared speed in
-# that metric. The metric is flat for USA. For SA it depends on where the tokens are.
+# That is (3.6) and Lemma 3.7. It is what a *gradient flow* is: $\dot x=\nabla\mathsf E_\beta$, the
+# gradient taken in the metric $\frac1n\sum_im_i\langle a_i,b_i\rangle$, and the rate of the climb
+# is the squared speed in that metric. The metric is flat for USA. For SA it depends on where the
+# tokens are.
 
 # %%
 import numpy as np
@@ -42,9 +43,10 @@ for law, run in runs.items():
 # %% [markdown]
 # ## Top and bottom of the hill
 #
-# Proposition 3.4: over all measures on the sphere the uniform one has the least energy, $\lambda_0/2\beta$,
-# and a single point the most, $e^\beta/2\beta$. The reason is that $e^{\beta\langle x,y\rangle}$ is a positive
-# definite kernel: each of its eigenvalues on spherical harmonics is above zero.
+# Proposition 3.4: over all measures on the sphere the uniform one has the least energy,
+# $\lambda_0/2\beta$, and a single point the most, $e^\beta/2\beta$. The reason is that
+# $e^{\beta\langle x,y\rangle}$ is a positive definite kernel: each of its eigenvalues on spherical
+# harmonics is above zero.
 
 # %%
 low, high = uniform_energy(beta, d=3), dirac_energy(beta)
@@ -57,14 +59,15 @@ print(f"uniform {low:.4f} <= start {runs[SelfAttention].energy.values[0]:.4f} <=
 # %% [markdown]
 # ## The geometry of mass
 #
-# $W_2(\mu,\nu)$ is the least cost of carrying $\mu$ to $\nu$ when distance counts squared. A curve of
-# measures has a speed in it, and for tokens that move by $\dot x_i$ it is $(\frac1n\sum|\dot x_i|^2)^{1/2}$.
-# For USA its square equals $d\mathsf E/dt$: USA *is* the gradient flow of $\mathsf E_\beta$ for $W_2$. For SA it
-# does not: near others $Z_i$ is large, moving is dear, so SA slows crowds down. The distance for which SA
-# is a gradient flow weighs each step by $Z$ (Section 3.4; arXiv 2501.03096). Since
-# $e^{-\beta}\le Z_i/n\le e^\beta$, the two distances differ by a factor of at most $e^{\beta/2}$.
+# $W_2(\mu,\nu)$ is the least cost of carrying $\mu$ to $\nu$ when distance counts squared. A curve
+# of measures has a speed in it, and for tokens that move by $\dot x_i$ it is
+# $(\frac1n\sum|\dot x_i|^2)^{1/2}$. For USA its square equals $d\mathsf E/dt$: USA *is* the
+# gradient flow of $\mathsf E_\beta$ for $W_2$. For SA it does not: near others $Z_i$ is large,
+# moving is dear, so SA slows crowds down. The distance for which SA is a gradient flow weighs each
+# step by $Z$ (Section 3.4; arXiv 2501.03096). Since $e^{-\beta}\le Z_i/n\le e^\beta$, the two
+# distances differ by a factor of at most $e^{\beta/2}$.
 
-# %% Left: the climb. Right: squared $W_2$ speed over $d\mathsf E/dt$, which is one for USA and below $e^\beta$ for SA.
+# %% The climb, and squared $W_2$ speed over $dE/dt$: 1 for USA, down to $e^{-\beta}=0.135$ for SA.
 with look() as theme:
     figure, (left, right) = panels(1, 2, size=(3.6, 2.7))
     for colour, (law, run) in zip(theme.palette, runs.items()):
@@ -92,10 +95,10 @@ figure
 # ## The same hill, two ways up
 #
 # Three tokens on the circle, up to rotation, are a point of a plane:
-# $u=(\theta_1-\theta_2)/\sqrt2$, $v=(\theta_1+\theta_2-2\theta_3)/\sqrt6$. In these coordinates USA is steepest
-# ascent, at right angles to the level lines. SA crosses them at other angles, always upwards: $Z_i$ of
-# three tokens differ by a factor of at most 2, so the cosine with the gradient is at least
-# $2\sqrt2/3=0.943$ (Kantorovich's inequality), that is within 19 degrees of it.
+# $u=(\theta_1-\theta_2)/\sqrt2$, $v=(\theta_1+\theta_2-2\theta_3)/\sqrt6$. In these coordinates USA
+# is steepest ascent, at right angles to the level lines. SA crosses them at other angles, always
+# upwards: $Z_i$ of three tokens differ by a factor of at most 2, so the cosine with the gradient is
+# at least $2\sqrt2/3=0.943$ (Kantorovich's inequality), that is within 19 degrees of it.
 
 
 # %%
@@ -124,7 +127,7 @@ least = [cosine(field[:, steep], up[:, steep]).min() for field in (usa, sa)]
 print(f"least cosine with the gradient: USA {least[0]:.4f}, SA {least[1]:.4f}")
 assert least[0] > 0.999 and 2 * np.sqrt(2) / 3 < least[1] < 0.98
 
-# %% Ways up the energy of three tokens at $\beta=3$: USA (blue) at right angles to the level lines, SA (red) not.
+# %% Ways up at $\beta=3$: USA (blue) at right angles to the level lines, SA (red) not.
 with look() as theme:
     figure, (ax,) = panels(1, 1, size=(4.6, 4.2))
     ax.contour(*grid, np.log(E), levels=18, colors=theme.soft, linewidths=0.5)
@@ -144,7 +147,8 @@ flock.lab(Unnormalised(beta=2.0), Uniform(n=64, d=3), embed=True, play=True)
 # 1. Is SA on the circle the gradient of *some* function in the usual metric?
 
 # %% [markdown] tags=["answer"]
-# No. A gradient has a symmetric Jacobian in the angles. That of USA is symmetric, that of SA is not.
+# No. A gradient has a symmetric Jacobian in the angles. That of USA is symmetric, that of SA is
+# not.
 
 # %% tags=["answer"]
 crooked = {law: flock.jacobian(law(beta=beta), Uniform(n=5, d=2)) for law in runs}
@@ -156,8 +160,8 @@ assert skew["Unnormalised"] < 1e-12 and skew["SelfAttention"] > 0.01
 # 2. For $n=2$ both have the same orbits. How do the clocks compare?
 
 # %% [markdown] tags=["answer"]
-# $Z_1=Z_2=e^\beta+e^{\beta\gamma}$, so USA is SA times $Z/2$: $e^\beta$ times faster near consensus, where
-# $1-\gamma$ falls like $e^{-2t}$ (SA) and $e^{-2e^\beta t}$ (USA).
+# $Z_1=Z_2=e^\beta+e^{\beta\gamma}$, so USA is SA times $Z/2$: $e^\beta$ times faster near
+# consensus, where $1-\gamma$ falls like $e^{-2t}$ (SA) and $e^{-2e^\beta t}$ (USA).
 
 # %% tags=["answer"]
 gamma = np.linspace(-0.9, 0.9, 7)
@@ -165,10 +169,12 @@ ratio = pair_speed(gamma, beta, unnormalised=True) / pair_speed(gamma, beta)
 assert np.allclose(ratio, (np.exp(beta) + np.exp(beta * gamma)) / 2)
 
 # %% [markdown]
-# 3. Print has $\mathcal X[\mu]=\nabla\log\int\beta^{-1}e^{\beta\langle x,y\rangle}d\mu(y)$ in (3.7). Is that right?
+# 3. Print has $\mathcal X[\mu]=\nabla\log\int\beta^{-1}e^{\beta\langle x,y\rangle}d\mu(y)$ in
+#    (3.7). Is that right?
 
 # %% [markdown] tags=["answer"]
-# A factor is missing: $\nabla\log Z=\beta\mathcal X$, so $\mathcal X=\beta^{-1}\nabla\log Z$. By differences:
+# A factor is missing: $\nabla\log Z=\beta\mathcal X$, so $\mathcal X=\beta^{-1}\nabla\log Z$. By
+# differences:
 
 # %% tags=["answer"]
 y = np.array([0.3, 1.0, 2.5])

@@ -1,20 +1,21 @@
 # %% [markdown]
 # # Clustering: what is proved, and how we see it
 #
-# Almost every start ends with all tokens in one point. Four theorems say when and how fast, and each
-# can be watched.
+# Almost every start ends with all tokens in one point. Four theorems say when and how fast, and
+# each can be watched.
 #
-# All are of arXiv 2312.10794, for (SA) with $V=I$ (and for USA).
+# All are of arXiv 2312.10794, for (SA) with $V=I$ (and for USA). In the last two the start is
+# random: independent tokens, uniform on the sphere.
 #
-# | theorem | for | says | why |
+# | | for | says | why |
 # |---|---|---|---|
-# | 4.1 | $\beta=0$, any $d,n\ge2$ | almost every start ends in one point | all other rest points are strict saddles |
+# | 4.1 | $\beta=0$, $d,n\ge2$ | almost all starts end in one point | others are strict saddles |
 # | 6.1 | $d\ge3$, any $\beta\ge0$ | the same | the same |
-# | 6.3 | $d\ge n$, random start, any $Q,K$ | the same, at an exponential rate | tokens in a half sphere stay in a shrinking cone (Lemma 6.4) |
-# | 6.9 | $d\ge d^*(n,\beta)$, random start | each cosine follows one known curve $\gamma_\beta(t)$ | random tokens are almost orthogonal (Theorem 6.8) |
+# | 6.3 | $d\ge n$, any $Q,K$ | the same, exponentially fast | a cone that closes (Lemma 6.4) |
+# | 6.9 | $d\ge d^*(n,\beta)$ | cosines follow a curve $\gamma_\beta(t)$ | almost orthogonal start |
 #
-# On the circle, $d=2$, 6.1 is open territory no longer: it holds for every $\beta\ge-0.16$
-# (arXiv 2507.22857). None of them says *soon*: see lesson [7](plot_07_metastability.py).
+# On the circle, $d=2$, 6.1 is open territory no longer: it holds for every $\beta\ge-0.16$ (arXiv
+# 2507.22857). None of them says *soon*: see lesson [7](plot_07_metastability.py).
 
 # %%
 import numpy as np
@@ -32,9 +33,10 @@ from tokenflock.theory import equiangular_cosine, hemisphere_probability, polygo
 # %% [markdown]
 # ## Theorems 4.1 and 6.1: no other place to stay
 #
-# (SA) climbs an energy (lesson [5](plot_05_energy.py)), so it ends at a rest point. If each rest point
-# other than consensus has a direction in which the energy curves upwards, only a null set of starts is
-# caught by it (Lemma A.1). At $\beta=0$ rest points have mean $\bar x=0$, or all tokens on one axis.
+# (SA) climbs an energy (lesson [5](plot_05_energy.py)), so it ends at a rest point. If each rest
+# point other than consensus has a direction in which the energy curves upwards, only a null set of
+# starts is caught by it (Lemma A.1). At $\beta=0$ rest points have mean $\bar x=0$, or all tokens
+# on one axis.
 
 # %%
 up = np.array([[0.0, 0.0, 1.0]])
@@ -50,8 +52,8 @@ for beta in (0.0, 1.0, 4.0):
         assert abs(fastest - 2 / 3) < 1e-12  # exercise 2
 
 # %% [markdown]
-# So every random start should arrive. 256 of them for each $\beta$, eight tokens on $\mathbb S^2$, until
-# all cosines are at least $0.999$:
+# So every random start should arrive. 256 of them for each $\beta$, eight tokens on $\mathbb S^2$,
+# until all cosines are at least $0.999$:
 
 # %%
 many = flock.ensemble(
@@ -65,10 +67,11 @@ print(f"the last of 256 arrives at t = {np.round(arrived, 1)}")
 # %% [markdown]
 # ## Theorem 6.3: in a half sphere it is fast
 #
-# Let $\langle x_i,w\rangle>0$ for all $i$. Then $r(t)=\min_i\langle x_i(t),w\rangle$ never falls: the lowest token is
-# pulled towards others that are higher. So the cone closes, and $|x_i-x^*|\le Ce^{-\lambda t}$, whatever $Q$
-# and $K$. When $d\ge n$ such a $w$ always exists. The rate can be computed: near consensus all weights are
-# $1/n$, so a deviation $\delta_i$ obeys $\dot\delta_i=\bar\delta-\delta_i$, and $1-\gamma\sim e^{-2t}$.
+# Let $\langle x_i,w\rangle>0$ for all $i$. Then $r(t)=\min_i\langle x_i(t),w\rangle$ never falls:
+# the lowest token is pulled towards others that are higher. So the cone closes, and
+# $|x_i-x^*|\le Ce^{-\lambda t}$, whatever $Q$ and $K$. When $d\ge n$ such a $w$ always exists. The
+# rate can be computed: near consensus all weights are $1/n$, so a deviation $\delta_i$ obeys
+# $\dot\delta_i=\bar\delta-\delta_i$, and $1-\gamma\sim e^{-2t}$.
 
 # %%
 rng = np.random.default_rng(0)
@@ -90,11 +93,13 @@ assert abs(rate - 2) < 0.02
 #
 # Orthogonal tokens stay equiangular. Their common cosine solves (6.9), with $\gamma(0)=0$,
 #
-# $$\dot\gamma=\frac{2e^{\beta\gamma}(1-\gamma)\bigl((n-1)\gamma+1\bigr)}{e^\beta+(n-1)e^{\beta\gamma}} .$$
+# $$\dot\gamma=\frac{2e^{\beta\gamma}(1-\gamma)\bigl((n-1)\gamma+1\bigr)}
+#   {e^\beta+(n-1)e^{\beta\gamma}} .$$
 #
-# Random tokens in high dimension are nearly orthogonal: their cosines are of size $\sqrt{\log d/d}$, and
-# so is their distance from $\gamma_\beta$. Only the Gram matrix matters, so 32 tokens in $\mathbb R^{1024}$ are
-# turned into $\mathbb R^{32}$ first, exactly (their triangular factor).
+# Random tokens in high dimension are nearly orthogonal: their cosines are of size
+# $\sqrt{\log d/d}$, and so is their distance from $\gamma_\beta$. Only the Gram matrix matters, so
+# 32 tokens in $\mathbb R^{1024}$ are turned into $\mathbb R^{32}$ first, exactly (their triangular
+# factor).
 
 
 # %%
@@ -116,12 +121,12 @@ for d in (32, 128, 1024):
     print(f"d = {d:4d}: farthest from the curve {apart:.3f}, sqrt(log d / d) = {size:.3f}")
     assert apart < 2 * size
 
-# %% Left: share of starts not yet in one point. Middle: a cone closes, at the rate 2. Right: all cosines for three $d$, and $\gamma_\beta$.
+# %% Share of starts not yet in one point; a cone closes at the rate 2; all cosines for three $d$.
 with look() as theme:
     figure, axes = panels(1, 3, size=(2.9, 2.7))
     survival(many, ax=axes[0], log=True, title=False)
     axes[0].get_legend().set(loc="upper right", bbox_to_anchor=(1, 1))
-    axes[0].set_title("Theorems 4.1, 6.1")
+    axes[0].set(title="Theorems 4.1, 6.1", xlim=(0, 60))
     axes[1].semilogy(cone.time, gap, color=theme.palette[0], label=r"$1-\min\gamma_{ij}$")
     axes[1].semilogy(cone.time, gap[60] * np.exp(-2 * (cone.time - cone.time[60])), "--",
                      color=theme.soft, label="$e^{-2t}$")  # fmt: skip
@@ -144,8 +149,8 @@ flock.lab(SelfAttention(beta=4.0), Hemisphere(n=32, d=3), embed=True, play=True)
 # 1. How likely do $n$ uniform tokens share a half sphere? Check $n=8$, $d=4$ by drawing.
 
 # %% [markdown] tags=["answer"]
-# Wendel (Theorem 6.7): $2^{-(n-1)}\sum_{k<d}\binom{n-1}k$; one for $n\le d$, one half for $n=2d$. There is such a
-# $w$ if and only if the linear programme $\langle x_i,w\rangle\ge1$ has a solution.
+# Wendel (Theorem 6.7): $2^{-(n-1)}\sum_{k<d}\binom{n-1}k$; one for $n\le d$, one half for $n=2d$.
+# There is such a $w$ if and only if the linear programme $\langle x_i,w\rangle\ge1$ has a solution.
 
 # %% tags=["answer"]
 starts = rng.normal(size=(400, 8, 4))
@@ -158,14 +163,15 @@ assert abs(inside - 0.5) < 4 * 0.5 / np.sqrt(400)  # four standard errors
 # 2. At $\beta=0$ let $\bar x=0$. Show that some small change grows at a rate of at least $(d-1)/d$.
 
 # %% [markdown] tags=["answer"]
-# Move token $i$ by $\varepsilon P_{x_i}v$. The mean becomes $\varepsilon(I-C)v$ with $C=\frac1n\sum x_ix_i^\top$, and
-# $\dot x_i=P_{x_i}\bar x=\varepsilon P_{x_i}(I-C)v$: the same kind of change with $v$ replaced by $(I-C)v$. The trace of
-# $I-C$ is $d-1$, so one of its $d$ eigenvalues is at least $(d-1)/d$. For the tetrahedron $C=I/3$, and it
-# is $2/3$, as was seen above. (Print has $2(d-1)/dn$ for twice this, which is true and loose.)
+# Move token $i$ by $\varepsilon P_{x_i}v$. The mean becomes $\varepsilon(I-C)v$ with
+# $C=\frac1n\sum x_ix_i^\top$, and $\dot x_i=P_{x_i}\bar x=\varepsilon P_{x_i}(I-C)v$: the same kind
+# of change with $v$ replaced by $(I-C)v$. The trace of $I-C$ is $d-1$, so one of its $d$
+# eigenvalues is at least $(d-1)/d$. For the tetrahedron $C=I/3$, and it is $2/3$, as was seen
+# above. (Print has $2(d-1)/dn$ for twice this, which is true and loose.)
 
 # %% [markdown]
-# 3. Theorem 6.9 holds with probability at least $1-2n^2d^{-1/64}$. For which $d$ does that say anything, at
-#    $n=32$?
+# 3. Theorem 6.9 holds with probability at least $1-2n^2d^{-1/64}$. For which $d$ does that say
+#    anything, at $n=32$?
 
 # %% [markdown] tags=["answer"]
 # For $d>(2n^2)^{64}=10^{212}$. The constants are for the proof; what was seen above is at $d=128$.

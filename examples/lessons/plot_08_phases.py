@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Phase diagrams
 #
-# How much has clustered by time $t$ at inverse temperature $\beta$? In high dimension the answer is a sharp
-# front, and its place is known; on the circle it is a staircase of metastable states.
+# How much has clustered by time $t$ at inverse temperature $\beta$? In high dimension the answer is
+# a sharp front, and its place is known; on the circle it is a staircase of metastable states.
 #
-# The measure is $p_\delta(t,\beta)$: the share of pairs $i\ne j$ with $\langle x_i,x_j\rangle\ge1-\delta$, averaged over
-# random starts, $\delta=10^{-3}$. This is Figure 3 of arXiv 2312.10794, with $n=32$ and layers of $h=0.1$,
-# in small: there 90 values of $\beta$ and 1024 starts or more, here 24 and 24.
+# The measure is $p_\delta(t,\beta)$: the share of pairs $i\ne j$ with
+# $\langle x_i,x_j\rangle\ge1-\delta$, averaged over random starts, $\delta=10^{-3}$. This is Figure
+# 3 of arXiv 2312.10794, with $n=32$ and layers of $h=0.1$, in small: there 90 values of $\beta$ and
+# 1024 starts or more, here 24 and 24.
 
 # %%
 import numpy as np
@@ -14,31 +15,33 @@ import numpy as np
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention, Unnormalised
 from tokenflock.observables import ClusterCount, PairDensity
-from tokenflock.plots import look, panels, phase_diagram
+from tokenflock.plots import look, panels, phase_grid
 from tokenflock.solvers import RK4, Layer
 from tokenflock.starts import Uniform
-from tokenflock.theory import crossing_time, layer_crossing, layer_transition_curve
-from tokenflock.theory import transition_curve
+from tokenflock.theory import (
+    crossing_time,
+    layer_crossing,
+    layer_transition_curve,
+    transition_curve,
+)
 
 beta = np.linspace(0.4, 9.6, 24)
 options = {"beta": beta, "t": 30, "frames": 101, "repeats": 24, "seed": 0}
-diagrams = {d: flock.phase_diagram(SelfAttention(), Uniform(n=32, d=d), **options) for d in (2, 8, 256)}
+diagrams = {
+    d: flock.phase_diagram(SelfAttention(), Uniform(n=32, d=d), **options) for d in (2, 8, 256)
+}
 print(f"{len(diagrams) * beta.size * options['repeats']:,} systems of 32 tokens through 300 layers")
 
-# %% The share $p_\delta$ of clustered pairs, $d=2$, $8$, $256$: a staircase becomes a front along the curve.
-with look():
-    figure, axes = panels(1, 3, size=(2.9, 2.8))
-    for ax, (d, diagram) in zip(axes, diagrams.items()):
-        phase_diagram(diagram, ax=ax, title=False)
-        ax.set_title(f"d = {d}")
-figure
+# %% The share of clustered pairs for $d=2$, 8, 256: a staircase becomes a front along the curve.
+phase_grid(list(diagrams.values()))
 
 # %% [markdown]
 # ## The front
 #
 # In high dimension all cosines follow one curve $\gamma_\beta(t)$ (Theorem 6.9, lesson
-# [6](plot_06_clustering.py)). So $p_\delta$ jumps from 0 to 1 where $\gamma_\beta(t)=1-\delta$. That set is
-# $\Gamma_{\infty,\delta}$, (6.12). For the flow it is an integral of (6.9); for layers it is a recursion of one number.
+# [6](plot_06_clustering.py)). So $p_\delta$ jumps from 0 to 1 where $\gamma_\beta(t)=1-\delta$.
+# That set is $\Gamma_{\infty,\delta}$, (6.12). For the flow it is an integral of (6.9); for layers
+# it is a recursion of one number.
 
 # %%
 high = diagrams[256].pair_density
@@ -53,14 +56,15 @@ assert np.abs(np.array(cold) - predicted).max() < 0.5  # frames are 0.3 apart
 assert abs(transition_curve(30.0, n=32) - 6.906459) < 1e-6
 
 # %% [markdown]
-# > **Note** The black curve printed in Figure 3 passes near $(t,\beta)=(30,6.45)$. It was placed by hand. For
-# > $n=32$ and $\delta=10^{-3}$ the equation gives $6.906$ (flow) and $6.78$ (layers of $0.1$, which the figure
-# > used). A correct reproduction does not match the printed curve.
+# > **Note** The black curve printed in Figure 3 passes near $(t,\beta)=(30,6.45)$. It was placed by
+# > hand. For $n=32$ and $\delta=10^{-3}$ the equation gives $6.906$ (flow) and $6.78$ (layers of
+# > $0.1$, which the figure used). A correct reproduction does not match the printed curve.
 #
 # ## The staircase
 #
-# On the circle there is no front. At small $\beta$ all pairs meet. At larger $\beta$ clusters stop at a
-# metastable number, and $p_\delta$ at about $\sum_am_a^2$: near one half for two clusters, one third for three.
+# On the circle there is no front. At small $\beta$ all pairs meet. At larger $\beta$ clusters stop
+# at a metastable number, and $p_\delta$ at about $\sum_am_a^2$: near one half for two clusters, one
+# third for three.
 
 # %%
 ends = flock.ensemble(
@@ -99,8 +103,9 @@ flock.lab(SelfAttention(beta=2.0), Uniform(n=32, d=2), embed=True, play=True)
 # 1. When do orthogonal tokens cross $1-\delta$ at $\beta=0$? How does it grow with $n$?
 
 # %% [markdown] tags=["answer"]
-# $\gamma=(e^{2t}-1)/(e^{2t}+n-1)$, so $t^*=\frac12\ln\frac{(n-1)(1-\delta)+1}\delta$: 5.186 for $n=32$. It grows like
-# $\frac12\ln n$. Layers of $0.1$ need 55, that is $t=5.5$: they close gaps at the rate 1.906, not 2.
+# $\gamma=(e^{2t}-1)/(e^{2t}+n-1)$, so $t^*=\frac12\ln\frac{(n-1)(1-\delta)+1}\delta$: 5.186 for
+# $n=32$. It grows like $\frac12\ln n$. Layers of $0.1$ need 55, that is $t=5.5$: they close gaps at
+# the rate 1.906, not 2.
 
 # %% tags=["answer"]
 n = np.array([2, 32, 512])
@@ -111,7 +116,8 @@ print(crossing_time(0.0, n).round(3), layer_crossing(0.0, n=32) * 0.1)
 # 2. Does the front of USA lean the same way?
 
 # %% [markdown] tags=["answer"]
-# The other way: without the denominator, large $\beta$ is *faster* (rate $2e^\beta$). At $\beta=0$ the two agree.
+# The other way: without the denominator, large $\beta$ is *faster* (rate $2e^\beta$). At $\beta=0$
+# the two agree.
 
 # %% tags=["answer"]
 some = np.array([0.0, 1.0, 2.0, 4.0, 9.0])
@@ -131,8 +137,9 @@ assert np.abs(seen - crossing_time([1.0, 4.0], n=32, unnormalised=True)).max() <
 # 3. More tokens at the same $d$: does the front move up or down?
 
 # %% [markdown] tags=["answer"]
-# Up. The weight of others is $(n-1)e^{\beta\gamma}$ against $e^\beta$ for oneself, so $n$ times as many tokens are like
-# $\beta$ less by about $\ln n$: at $t=30$ the front is at 5.64, 6.91 and 7.78 for $n=2$, 32 and 128.
+# Up. The weight of others is $(n-1)e^{\beta\gamma}$ against $e^\beta$ for oneself, so $n$ times as
+# many tokens are like $\beta$ less by about $\ln n$: at $t=30$ the front is at 5.64, 6.91 and 7.78
+# for $n=2$, 32 and 128.
 
 # %% tags=["answer"]
 fronts = transition_curve(30.0, n=np.array([2, 32, 128]))
