@@ -94,49 +94,56 @@ figure
 # %% [markdown]
 # ## The same hill, two ways up
 #
-# Three tokens on the circle, up to rotation, are a point of a plane:
-# $u=(\theta_1-\theta_2)/\sqrt2$, $v=(\theta_1+\theta_2-2\theta_3)/\sqrt6$. In these coordinates USA
-# is steepest ascent, at right angles to the level lines. SA crosses them at other angles, always
-# upwards: $Z_i$ of three tokens differ by a factor of at most 2, so the cosine with the gradient is
-# at least $2\sqrt2/3=0.943$ (Kantorovich's inequality), that is within 19 degrees of it.
+# On the circle tokens are angles. USA is steepest ascent in them. SA divides each component of the
+# gradient by its own $Z_i$, so it turns aside, but never down: with $\kappa=\max Z_i/\min Z_i$ the
+# cosine with the gradient is at least $2\sqrt\kappa/(1+\kappa)$ (Kantorovich's inequality). To
+# compare the ways and not the clocks, plot angles against the height that has been reached.
 
 
 # %%
-def velocity(u, v, beta, divide):
-    theta = np.stack([u / np.sqrt(2) + v / np.sqrt(6), -u / np.sqrt(2) + v / np.sqrt(6),
-                      -2 * v / np.sqrt(6)])  # fmt: skip
+def turning(theta, divide, beta=4.0):
+    """(d theta/dt, energy scaled to one at the top, Z) of tokens on the circle."""
     gap = theta[:, None] - theta[None]
-    weight = np.exp(beta * np.cos(gap))
-    turn = -(weight * np.sin(gap)).sum(axis=1) / (weight.sum(axis=1) if divide else 3)
-    along = (turn[0] - turn[1]) / np.sqrt(2), (turn[0] + turn[1] - 2 * turn[2]) / np.sqrt(6)
-    return np.stack(along), weight.sum(axis=(0, 1)) / (18 * beta)
+    weight = np.exp(beta * (np.cos(gap) - 1))  # the factor e^-beta only sets the clock of USA
+    Z = weight.mean(axis=1)
+    return -(weight * np.sin(gap)).mean(axis=1) / (Z if divide else 1), weight.mean(), Z
 
 
-grid = np.meshgrid(np.linspace(-4, 4, 161), np.linspace(-4, 4, 161))
-(usa, E), (sa, _) = (velocity(*grid, 3.0, divide) for divide in (False, True))
-up = np.stack(np.gradient(E, 0.05)[::-1])  # dE/du, dE/dv by differences
+def climb(theta, divide, h=0.05, steps=1200):
+    path = [theta]
+    for _ in range(steps):
+        half = theta + h / 2 * turning(theta, divide)[0]
+        theta = theta + h * turning(half, divide)[0]
+        path.append(theta)
+    return np.array(path), np.array([turning(theta, divide)[1] for theta in path])
 
 
-def cosine(a, b):
-    return (a * b).sum(axis=0) / np.sqrt((a**2).sum(axis=0) * (b**2).sum(axis=0))
+first = np.sort(np.random.default_rng(5).uniform(-2.6, 2.6, 12))
+straight, (aside, _, Z) = turning(first, False)[0], turning(first, True)
+cosine = straight @ aside / np.linalg.norm(straight) / np.linalg.norm(aside)
+kappa = Z.max() / Z.min()
+print(f"kappa = {kappa:.2f}: cosine {cosine:.3f}, bound {2 * np.sqrt(kappa) / (1 + kappa):.3f}")
+assert 2 * np.sqrt(kappa) / (1 + kappa) <= cosine < 0.99
+nudge = 1e-5 * np.eye(12)  # the gradient by differences: E is scaled by 2 beta
+slope = [(turning(first + e, False)[1] - turning(first - e, False)[1]) / 2e-5 for e in nudge]
+assert np.allclose(12 * np.array(slope) / (2 * 4.0), straight, atol=1e-8)
 
-
-steep = np.sqrt((up**2).sum(axis=0)) > 0.02
-steep[[0, -1]] = steep[:, [0, -1]] = False  # one-sided differences there
-least = [cosine(field[:, steep], up[:, steep]).min() for field in (usa, sa)]
-print(f"least cosine with the gradient: USA {least[0]:.4f}, SA {least[1]:.4f}")
-assert least[0] > 0.999 and 2 * np.sqrt(2) / 3 < least[1] < 0.98
-
-# %% Ways up at $\beta=3$: USA (blue) at right angles to the level lines, SA (red) not.
+# %% Twelve tokens, one start, $\beta=4$: where each is when the energy has reached a given height.
 with look() as theme:
-    figure, (ax,) = panels(1, 1, size=(4.6, 4.2))
-    ax.contour(*grid, np.log(E), levels=18, colors=theme.soft, linewidths=0.5)
-    for field, colour in ((usa, theme.palette[0]), (sa, theme.palette[2])):
-        seeds = [(1.9 * np.cos(a), 1.9 * np.sin(a)) for a in np.arange(12) * np.pi / 6 + 0.1]
-        ax.streamplot(*grid, *field, start_points=seeds, color=colour, linewidth=1,
-                      integration_direction="forward", arrowsize=0.8)  # fmt: skip
-    ax.set(xlabel="u", ylabel="v", aspect="equal", title="consensus is the peak in the middle")
+    figure, (ax,) = panels(1, 1, size=(6.4, 3.6))
+    for divide, colour, name in ((False, theme.palette[0], "USA"), (True, theme.palette[2], "SA")):
+        angles, height = climb(first, divide)
+        assert (np.diff(height) >= -1e-12).all()
+        lines = ax.plot(angles, height, color=colour, lw=1.2)
+        lines[0].set_label(name)
+    ax.set(xlabel=r"angle $\theta$", ylabel="energy / top")
+    ax.legend(loc="upper right")
 figure
+
+# %% [markdown]
+# A token far from others has a small $Z_i$: under SA it sets out early, as the one on the right
+# does. Under USA crowds close up first. At the end both have the same two clusters, and wait
+# (lesson [7](plot_07_metastability.py)).
 
 # %% Live: USA. Beside it lesson [3](plot_03_sphere.py) has SA: drag $\beta$ and compare the clocks.
 flock.lab(Unnormalised(beta=2.0), Uniform(n=64, d=3), embed=True, play=True)
@@ -153,7 +160,7 @@ flock.lab(Unnormalised(beta=2.0), Uniform(n=64, d=3), embed=True, play=True)
 # %% tags=["answer"]
 crooked = {law: flock.jacobian(law(beta=beta), Uniform(n=5, d=2)) for law in runs}
 skew = {law.__name__: np.abs(J - J.T).max() for law, J in crooked.items()}
-print(skew)
+print({name: f"{value:.1e}" for name, value in skew.items()})
 assert skew["Unnormalised"] < 1e-12 and skew["SelfAttention"] > 0.01
 
 # %% [markdown]

@@ -33,7 +33,7 @@ formed = float(run.time[np.argmax(run.cluster_count.values <= 2)])
 print(f"two clusters at t = {formed:.1f}, one at t = {end:.0f}: {end / formed:.0f} times later")
 assert run.cluster_count.values[-1] == 1 and end > 100 * formed
 
-# %% Energy and number of clusters of 32 tokens, $\beta=4$: two clusters by $t=6$, one by $t=3500$.
+# %% Energy and number of clusters of 32 tokens, $\beta=4$: two clusters by $t=6$, one at $t=3013$.
 timeline(run, log_time=True)
 
 # %% [markdown]
