@@ -6,8 +6,10 @@
 #
 # A text is cut into *tokens*; here a token is a character. Each becomes a vector in $\mathbb R^d$,
 # a row of a table. A Transformer moves all $n$ vectors at once, layer by layer, and reads a guess
-# of the next token off each. That is all: $n$ points in $\mathbb R^d$ that move. Sources: arXiv
-# 1706.03762 for the architecture, Section 2 of arXiv 2312.10794 for the view taken here.
+# of the next token off each: one number for each possible token, its *logit*, which is the
+# logarithm of a probability up to a constant. That is all: $n$ points in $\mathbb R^d$ that move.
+# Sources: arXiv 1706.03762 for the architecture, Section 2 of arXiv 2312.10794 for the view taken
+# here.
 
 # %%
 import jax
@@ -36,6 +38,9 @@ print(f"{n} tokens, {len(letters)} letters, ids {ids}")
 # $$y_i=\sum_{j=1}^n A_{ij}\,Vx_j,\qquad
 #   A_{ij}=\frac{e^{\langle Qx_i,Kx_j\rangle/\sqrt m}}
 #   {\sum_k e^{\langle Qx_i,Kx_k\rangle/\sqrt m}}.$$
+#
+# $Q$, $K$ and $V$ have $m$ rows; in the code tokens are rows, so $Qx_i$ is `x @ Q`. Turning logits
+# into weights by exponentials is called *softmax*.
 #
 # This is the only place in a Transformer where tokens see each other. It is blind to their order:
 # permute the input, and the output is permuted (Remark 2.2 of arXiv 2312.10794).
@@ -83,14 +88,16 @@ assert np.allclose(y[first], y[last], atol=1e-12) and not np.allclose(placed[fir
 #
 # The model guesses token $t+1$ from tokens $1,\dots,t$:
 # $p(\text{text})=\prod_tp(x_{t+1}\mid x_{\le t})$. One pass trains all $n$ guesses, provided that
-# no token sees the future. So entries above the diagonal of $A$ are set to zero before the rows are
-# normalised. The first row is then $(1,0,\dots)$: the first token hears only itself.
+# no token sees the future. So entries above the diagonal of $A$ are zero: their logits are set to
+# $-\infty$ before the softmax. The first row is then $(1,0,\dots)$: the first token hears only
+# itself.
 
 # %% Attention of the 18 letters: blind to order (left), with places, with places and a causal mask.
 causal, A_causal = attention(x + p, Q, K, V, causal=True)
 changed = (x + p).copy()
 changed[-1] = 0  # another last token changes nothing before it
 assert np.array_equal(attention(changed, Q, K, V, causal=True)[0][:-1], causal[:-1])
+assert np.allclose(causal[0], (x + p)[0] @ V, atol=1e-14)  # the first hears itself
 with look():
     figure, axes = panels(1, 3, size=(2.5, 2.6))
     for ax, matrix, title in zip(axes, (A, A_placed, A_causal), ("plain", "places", "causal")):
@@ -111,8 +118,10 @@ figure
 #
 # ## All of it: a GPT
 #
-# A layer adds attention to the token, then a perceptron that acts on each token alone. Each reads
-# the normed token (*pre-norm*). Heads are attentions side by side, of width $m=d/H$.
+# A layer adds attention to the token, then a *perceptron* that acts on each token alone: a matrix,
+# a scalar function (gelu, a smooth $\max(x,0)$), a matrix. Each part reads the normed token
+# (*pre-norm*). Heads are $H$ attentions side by side, of width $m=d/H$. What training makes small
+# is the *loss*, the mean of $-\log p$ of the token that did come next.
 
 
 # %%
@@ -158,7 +167,8 @@ assert np.allclose(np.linalg.norm(norm(path[-1]), axis=1), np.sqrt(32), rtol=0.0
 # changes the numbers in the matrices, not this computation; lesson 14 does it.
 #
 # Take out everything that is learned ($Q=K=V=I$, one head, no perceptron, tokens kept on a sphere)
-# and this is left. Token 1 never moves. All others follow it in the end (arXiv 2411.04990).
+# and this is left. Token 1 never moves, since it hears only itself. All others follow it in the end
+# (arXiv 2411.04990).
 
 # %% Live: causal attention on a sphere. $\beta$ stands for $1/\sqrt m$ and the size of $Q$ and $K$.
 flock.lab(Causal(beta=4.0), Uniform(n=32, d=3), embed=True, play=True)

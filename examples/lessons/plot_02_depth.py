@@ -11,7 +11,8 @@
 # | recurrent network | one $h\in\mathbb R^d$ | $h_{t+1}=\tanh(Ah_t+Bu_{t+1})$ | place in text |
 # | Transformer, (2.6) | $n$ tokens $x_i$ | $\dot x_i=P_{x_i}\sum_jA_{ij}(x)\,x_j$ | depth |
 #
-# Numbers in brackets are equations of arXiv 2312.10794.
+# Numbers in brackets are equations of arXiv 2312.10794. $W$, $A$, $b$ are learned, $\sigma$ is a
+# scalar function such as $\tanh$; $P_x$ keeps tokens on a sphere (lesson [3](plot_03_sphere.py)).
 
 # %%
 import numpy as np
@@ -20,6 +21,7 @@ import tokenflock as flock
 from tokenflock.dynamics import FeedForward, NeuralODE, SelfAttention
 from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4, Layer
+from tokenflock.spaces import Sphere
 from tokenflock.starts import Uniform
 
 law = NeuralODE.example(d=2, seed=3)  # random W, A, b, and tanh
@@ -57,11 +59,11 @@ assert np.allclose(by_library, residual_network(ring, 32), atol=1e-12)
 #
 # A recurrent network reads one input at each step into one vector. The first input acts on the last
 # state through a product of $n-1$ Jacobians $\operatorname{diag}(1-h^2)A$, of norm at most
-# $\|A\|^{n-1}$. With $\|A\|=0.9$ and $n=64$ that is below $0.0014$. Attention reads every token
-# directly:
+# $|A|^{n-1}$. With $|A|=0.9$ and $n=64$ that is below $0.0014$. Attention reads every token
+# directly. For unit tokens, $Q=K=V=I$ and $s<n$:
 #
 # $$\frac{\partial y_n}{\partial x_s}=A_{ns}\bigl(I+\beta(x_s-y_n)x_n^\top\bigr),\qquad
-#   \Bigl\|\frac{\partial y_n}{\partial x_s}\Bigr\|\ge A_{ns}\ge\frac{e^{-2\beta}}n .$$
+#   \Bigl|\frac{\partial y_n}{\partial x_s}\Bigr|\ge A_{ns}\ge\frac{e^{-2\beta}}n .$$
 
 # %%
 rng, n, d, beta = np.random.default_rng(0), 64, 16, 1.0
@@ -87,15 +89,15 @@ print(f"first input on last state: recurrent {recurrent[0]:.1e}, attention {dire
 # %% [markdown]
 # ## In a neural ODE nobody listens
 #
-# Now perturb input $j$ and look at output $i$: the blocks $\|\partial x_i(t)/\partial x_j(0)\|$.
+# Now perturb input $j$ and look at output $i$: the blocks $|\partial x_i(t)/\partial x_j(0)|$.
 # For a neural ODE only the diagonal is left: one map is applied to each input, whatever the others
-# are. For attention the map itself depends on all tokens. So a neural ODE is a map of points of
-# $\mathbb R^d$, the other on a *measure*: lesson [4](plot_04_measure.py) takes this up.
+# are. For attention the map itself depends on all tokens. So a neural ODE moves points of
+# $\mathbb R^d$, and attention moves a *measure*: lesson [4](plot_04_measure.py) takes this up.
 
 
 # %%
 def influence(law, x, t, solver):
-    m = 1 if law.space.__class__.__name__ == "Sphere" else 2  # tangent dimensions of one token
+    m = 1 if isinstance(law.space, Sphere) else 2  # directions in which one token can move
     blocks = flock.jacobian(law, x, t=t, solver=solver).reshape(len(x), m, len(x), m)
     return np.linalg.norm(blocks, axis=(1, 3))
 
@@ -138,14 +140,15 @@ flock.lab(FeedForward(mlp, SelfAttention(beta=4.0)), Uniform(n=48, d=3), embed=T
 # 1. Can two inputs of a neural ODE meet?
 
 # %% [markdown] tags=["answer"]
-# Never. The field is Lipschitz with $L=\|W\|\|A\|$, since $|\tanh'|\le1$. By Grönwall
+# Never. The field is Lipschitz with $L=|W||A|$, since $|\tanh'|\le1$. By Grönwall
 # $|x(t)-y(t)|\ge e^{-Lt}|x(0)-y(0)|$. Tokens are one ODE in $(\mathbb S^{d-1})^n$, so they never
 # meet in finite time either: clusters are limits, approached exponentially (lesson
 # [6](plot_06_clustering.py)).
 
 # %% tags=["answer"]
 L = np.linalg.norm(W, 2) * np.linalg.norm(A, 2)
-gap = np.linalg.norm(flow.x.values - np.roll(flow.x.values, 1, axis=1), axis=2)  # neighbours
+x = flow.x.values
+gap = np.linalg.norm(x[:, :, None] - x[:, None], axis=3)[:, off]  # all pairs
 assert (gap >= np.exp(-L * flow.time.values)[:, None] * gap[0] - 1e-12).all()
 print(f"smallest ratio of gaps {(gap / gap[0]).min():.3f}, bound {np.exp(-L * t):.1e}")
 
@@ -160,7 +163,8 @@ order = np.append(rng.permutation(n - 1), n - 1)
 again = np.tanh(u[order[0]])
 for s in order[1:]:
     again = np.tanh(R @ again + u[s])
-shuffled = weight[order] @ u[order]
+weight = np.exp(beta * u[order] @ u[-1])
+shuffled = weight / weight.sum() @ u[order]
 changes = np.abs(shuffled - mean).max(), np.abs(again - states[-1]).max()
 print(f"attention changes by {changes[0]:.0e}, the recurrent network by {changes[1]:.2f}")
 assert changes[0] < 1e-14 and changes[1] > 0.01
