@@ -9,7 +9,7 @@
 #
 # | | for | says | why |
 # |---|---|---|---|
-# | 4.1 | $\beta=0$, $d,n\ge2$ | almost every start: one point | other rest points are strict saddles |
+# | 4.1 | $\beta=0$, $d,n\ge2$ | almost all starts: one point | other rest points are saddles |
 # | 6.1 | $d\ge3$, any $\beta\ge0$ | the same | the same |
 # | 6.3 | $d\ge n$, any $Q,K$ | the same, exponentially fast | a cone that closes (Lemma 6.4) |
 # | 6.9 | $d\ge d^*(n,\beta)$ | cosines follow a curve $\gamma_\beta(t)$ | almost orthogonal start |
