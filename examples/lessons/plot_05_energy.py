@@ -7,11 +7,11 @@
 # Leave out the denominator $Z_i$ of (SA), divide by $n$ instead: that is (USA) of arXiv 2312.10794.
 # Both raise the energy (3.5), here of tokens (Remark 3.8):
 #
-# $$\mathsf E_\beta=\frac1{2\beta n^2}\sum_{i,j}e^{\beta\langle x_i,x_j\rangle},\qquad
-#   \frac{d\mathsf E_\beta}{dt}=\frac1n\sum_im_i|\dot x_i|^2,\qquad
+# $$\mathsf{E}_\beta=\frac1{2\beta n^2}\sum_{i,j}e^{\beta\langle x_i,x_j\rangle},\qquad
+#   \frac{d\mathsf{E}_\beta}{dt}=\frac1n\sum_im_i|\dot x_i|^2,\qquad
 #   m_i=\begin{cases}1&\text{USA}\\Z_i/n&\text{SA.}\end{cases}$$
 #
-# That is (3.6) and Lemma 3.7. It is what a *gradient flow* is: $\dot x=\nabla\mathsf E_\beta$, the
+# That is (3.6) and Lemma 3.7. It is what a *gradient flow* is: $\dot x=\nabla\mathsf{E}_\beta$, the
 # gradient taken in the metric $\frac1n\sum_im_i\langle a_i,b_i\rangle$, and the rate of the climb
 # is the squared speed in that metric. For USA it is the usual one. For SA it depends on where the
 # tokens are.
@@ -61,8 +61,8 @@ print(f"uniform {low:.4f} <= start {runs[SelfAttention].energy.values[0]:.4f} <=
 #
 # $W_2(\mu,\nu)^2$ is the least mean squared distance by which $\mu$ is carried to $\nu$. A curve of
 # measures has a speed in it, and for tokens that move by $\dot x_i$ it is
-# $(\frac1n\sum|\dot x_i|^2)^{1/2}$. For USA its square equals $d\mathsf E/dt$: USA *is* the
-# gradient flow of $\mathsf E_\beta$ for $W_2$. For SA it does not: near others $Z_i$ is large,
+# $(\frac1n\sum|\dot x_i|^2)^{1/2}$. For USA its square equals $d\mathsf{E}/dt$: USA *is* the
+# gradient flow of $\mathsf{E}_\beta$ for $W_2$. For SA it does not: near others $Z_i$ is large,
 # moving is dear, so SA slows crowds down. The distance for which SA is a gradient flow weighs each
 # step by $Z$ (Section 3.4; arXiv 2501.03096). Since $e^{-\beta}\le Z_i/n\le e^\beta$, the two
 # distances differ by a factor of at most $e^{\beta/2}$.
