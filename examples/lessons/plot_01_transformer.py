@@ -200,3 +200,9 @@ q, k = rng.normal(size=(2, 20_000, 64))
 variance = np.var(np.sum(q * k, axis=1))
 print(f"variance of <q, k> for m = 64: {variance:.1f}")
 assert abs(variance / 64 - 1) < 5 * np.sqrt(2.1 / 20_000)  # five standard errors
+
+# %% [markdown]
+# ## Where next
+#
+# How this differs from networks that came before: lesson [2](plot_02_depth.py). How the small GPT
+# is built rung by rung, and what its tokens do: [small GPTs](../../docs/small-gpts.md).

@@ -89,10 +89,10 @@ print(f"first input on last state: recurrent {recurrent[0]:.1e}, attention {dire
 # %% [markdown]
 # ## In a neural ODE nobody listens
 #
-# Now perturb input $j$ and look at output $i$: the blocks $|\partial x_i(t)/\partial x_j(0)|$.
-# For a neural ODE only the diagonal is left: one map is applied to each input, whatever the others
-# are. For attention the map itself depends on all tokens. So a neural ODE moves points of
-# $\mathbb R^d$, and attention moves a *measure*: lesson [4](plot_04_measure.py) takes this up.
+# Now perturb input $j$ and look at output $i$: the blocks $|\partial x_i(t)/\partial x_j(0)|$. For
+# a neural ODE only the diagonal is left: one map is applied to each input, whatever the others are.
+# For attention the map itself depends on all tokens. So a neural ODE moves points of $\mathbb R^d$,
+# and attention moves a *measure*: lesson [4](plot_04_measure.py) takes this up.
 
 
 # %%
@@ -168,3 +168,9 @@ shuffled = weight / weight.sum() @ u[order]
 changes = np.abs(shuffled - mean).max(), np.abs(again - states[-1]).max()
 print(f"attention changes by {changes[0]:.0e}, the recurrent network by {changes[1]:.2f}")
 assert changes[0] < 1e-14 and changes[1] > 0.01
+
+# %% [markdown]
+# ## Where next
+#
+# Tokens on their sphere: lesson [3](plot_03_sphere.py). The whole layer as one law of named parts:
+# [the block](../../docs/block.md).

@@ -172,3 +172,9 @@ away = SelfAttention(beta=1.0, repulsive=True)
 last = flock.simulate(away, Uniform(n=4, d=3), t=60, frames=2, solver=RK4(h=0.1)).x.values[-1]
 print(np.round(last @ last.T, 6))
 assert np.abs(last @ last.T - (4 * np.eye(4) - 1) / 3).max() < 1e-6
+
+# %% [markdown]
+# ## Where next
+#
+# Any number of tokens as one measure: lesson [4](plot_04_measure.py). Every law there is:
+# `tokenflock list dynamics`.

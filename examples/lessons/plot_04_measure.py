@@ -172,3 +172,9 @@ assert abs(slope + 0.5) < 0.1  # each mean has an error of about 5 %
 # %% tags=["answer"]
 pair = np.array([[1.0, 0.0], [-1.0, 0.0]])
 assert np.abs(field(pair, pair, np.array([2 / 3, 1 / 3]), 4.0)).max() < 1e-15
+
+# %% [markdown]
+# ## Where next
+#
+# What the measure climbs: lesson [5](plot_05_energy.py). Densities on spheres, a million tokens,
+# optimal measures: [measures](../../docs/measures.md).

@@ -181,3 +181,9 @@ assert abs(inside - 0.5) < 4 * 0.5 / np.sqrt(400)  # four standard errors
 # %% tags=["answer"]
 print(f"10^{64 * np.log10(2 * 32**2):.0f}")
 assert round(64 * np.log10(2 * 32**2)) == 212
+
+# %% [markdown]
+# ## Where next
+#
+# How long it takes: lesson [7](plot_07_metastability.py). All theorems with a verdict each:
+# `tokenflock verify perspective`.

@@ -167,3 +167,9 @@ E, w = run.energy.values[k], np.exp(beta * (np.cos(angle) - 1))
 m = (1 + np.sqrt(1 - 2 * (1 - E) / (1 - w))) / 2
 print(f"E = {E:.4f}: the larger mass is {m:.4f}, counted {max(mass, 1 - mass):.4f}")
 assert abs(m - max(mass, 1 - mass)) < 1e-3
+
+# %% [markdown]
+# ## Where next
+#
+# All $\beta$ and $t$ at once: lesson [8](plot_08_phases.py). Times of first passage and runs as
+# long as $e^{2\beta}$: [times](../../docs/times.md).

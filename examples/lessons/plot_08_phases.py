@@ -137,3 +137,9 @@ assert (np.diff(crossing_time(some, n=32, unnormalised=True)) < 0).all()
 fronts = transition_curve(30.0, n=np.array([2, 32, 128]))
 print(fronts.round(3))
 assert np.allclose(fronts, [5.635848, 6.906459, 7.784877], atol=1e-6)
+
+# %% [markdown]
+# ## Where next
+#
+# The circle and Kuramoto: lesson [9](plot_09_circle.py). The published size, 90 values of $\beta$
+# and 1024 starts: `tokenflock reproduce perspective/fig3 --scale paper`.
