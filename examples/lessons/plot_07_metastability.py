@@ -19,14 +19,20 @@ from tokenflock.dynamics import SelfAttention
 from tokenflock.events import Consensus
 from tokenflock.observables import ClusterCount, ClusterLabels, Convention, Energy
 from tokenflock.plots import curves, look, panels, timeline
+from tokenflock.solvers import RK4
 from tokenflock.starts import Polygon, Uniform
 from tokenflock.theory import fastest_mode, merging_time, polygon_lifetime
+
+
+def logarithmic(first, last, count):
+    return np.unique(np.round(np.geomspace(first, last, count), 1))  # whole steps of 0.1
+
 
 beta = 4.0
 watch = [ClusterCount(), ClusterLabels(), Energy(convention=Convention.STAIRCASE)]
 run = flock.simulate(
-    SelfAttention(beta=beta), Uniform(n=32, d=2), times=np.geomspace(0.1, 1e5, 241), t=1e5,
-    until=Consensus(delta=1e-4), observe=watch, seed=0,
+    SelfAttention(beta=beta), Uniform(n=32, d=2), times=logarithmic(0.1, 5000, 241),
+    solver=RK4(h=0.1), until=Consensus(delta=1e-4), observe=watch, seed=0,
 )  # fmt: skip
 story = flock.merges(run)
 for merge in range(story.sizes["merge"]):
@@ -53,8 +59,8 @@ timeline(run, log_time=True)
 
 # %% Mean number of clusters of 64 systems each, with two standard errors: plateaus near 1, 2 and 3.
 counts = flock.ensemble(
-    SelfAttention(), Uniform(n=32, d=2), over={"beta": [1.0, 4.0, 9.0]}, repeats=64, t=100,
-    times=np.unique(np.round(np.geomspace(1, 100, 41), 1)), observe=[ClusterCount()],
+    SelfAttention(), Uniform(n=32, d=2), over={"beta": [1.0, 4.0, 9.0]}, repeats=64,
+    times=logarithmic(1, 40, 31), observe=[ClusterCount()],
 )  # fmt: skip
 at_30 = counts.cluster_count.sel(time=30, method="nearest").values
 print(f"fastest modes {fastest_mode([1.0, 4.0, 9.0])}, clusters at t = 30: {np.round(at_30, 2)}")
