@@ -4,10 +4,10 @@
 # Self-attention, positions, the causal mask and layer norm, each in a few lines of NumPy. Put
 # together they are a GPT: the logits agree with those of `tokenflock.gpt` to rounding.
 #
-# A text is cut into *tokens*; here a token is a character. Each becomes a vector in $\mathbb R^d$,
+# A text is cut into *tokens*; here a token is a character. Each becomes a vector in $\mathbb{R}^d$,
 # a row of a table. A Transformer moves all $n$ vectors at once, layer by layer, and reads a guess
 # of the next token off each: one number for each possible token, its *logit*, which is the
-# logarithm of a probability up to a constant. That is all: $n$ points in $\mathbb R^d$ that move.
+# logarithm of a probability up to a constant. That is all: $n$ points in $\mathbb{R}^d$ that move.
 # Sources: arXiv 1706.03762 for the architecture, Section 2 of arXiv 2312.10794 for the view taken
 # here.
 
@@ -39,8 +39,8 @@ print(f"{n} tokens, {len(letters)} letters, ids {ids}")
 #   A_{ij}=\frac{e^{\langle Qx_i,Kx_j\rangle/\sqrt m}}
 #   {\sum_k e^{\langle Qx_i,Kx_k\rangle/\sqrt m}}.$$
 #
-# $Q$, $K$ and $V$ have $m$ rows; in the code tokens are rows, so $Qx_i$ is `x @ Q`. Turning logits
-# into weights by exponentials is called *softmax*.
+# $Q$, $K$ and $V$ have $m$ rows. In the code tokens are rows and matrices are transposed: $Qx_i$ is
+# a row of `x @ Q`. Turning logits into weights by exponentials is called *softmax*.
 #
 # This is the only place in a Transformer where tokens see each other. It is blind to their order:
 # permute the input, and the output is permuted (Remark 2.2 of arXiv 2312.10794).
@@ -114,7 +114,7 @@ figure
 # $\operatorname{norm}(x)=(x-\bar x)/\sqrt{\operatorname{var}x+\varepsilon}$, over the $d$
 # coordinates of one token. It takes off the mean and fixes the length: the image is the sphere of
 # radius $\sqrt d$ in the hyperplane $\sum_kx_k=0$. A reader of gradient flows should see a
-# projection to $\mathbb S^{d-2}$. Lesson [3](plot_03_sphere.py) starts from it.
+# projection to $\mathbb{S}^{d-2}$. Lesson [3](plot_03_sphere.py) starts from it.
 #
 # ## All of it: a GPT
 #

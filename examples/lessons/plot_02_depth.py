@@ -6,9 +6,9 @@
 #
 # | | state | what a layer does | time is |
 # |---|---|---|---|
-# | residual network, (2.1) | one $x\in\mathbb R^d$ | $x_{k+1}=x_k+W\sigma(Ax_k+b)$ | depth |
-# | neural ODE, (2.2) | one $x\in\mathbb R^d$ | $\dot x=W\sigma(Ax+b)$ | depth |
-# | recurrent network | one $h\in\mathbb R^d$ | $h_{t+1}=\tanh(Ah_t+Bu_{t+1})$ | place in text |
+# | residual network, (2.1) | one $x\in\mathbb{R}^d$ | $x_{k+1}=x_k+W\sigma(Ax_k+b)$ | depth |
+# | neural ODE, (2.2) | one $x\in\mathbb{R}^d$ | $\dot x=W\sigma(Ax+b)$ | depth |
+# | recurrent network | one $h\in\mathbb{R}^d$ | $h_{t+1}=\tanh(Ah_t+Bu_{t+1})$ | place in text |
 # | Transformer, (2.6) | $n$ tokens $x_i$ | $\dot x_i=P_{x_i}\sum_jA_{ij}(x)\,x_j$ | depth |
 #
 # Numbers in brackets are equations of arXiv 2312.10794. $W$, $A$, $b$ are learned, $\sigma$ is a
@@ -91,8 +91,8 @@ print(f"first input on last state: recurrent {recurrent[0]:.1e}, attention {dire
 #
 # Now perturb input $j$ and look at output $i$: the blocks $|\partial x_i(t)/\partial x_j(0)|$. For
 # a neural ODE only the diagonal is left: one map is applied to each input, whatever the others are.
-# For attention the map itself depends on all tokens. So a neural ODE moves points of $\mathbb R^d$,
-# and attention moves a *measure*: lesson [4](plot_04_measure.py) takes this up.
+# For attention the map itself depends on all tokens. So a neural ODE moves points of
+# $\mathbb{R}^d$, and attention moves a *measure*: lesson [4](plot_04_measure.py) takes this up.
 
 
 # %%
@@ -141,7 +141,7 @@ flock.lab(FeedForward(mlp, SelfAttention(beta=4.0)), Uniform(n=48, d=3), embed=T
 
 # %% [markdown] tags=["answer"]
 # Never. The field is Lipschitz with $L=|W||A|$, since $|\tanh'|\le1$. By Grönwall
-# $|x(t)-y(t)|\ge e^{-Lt}|x(0)-y(0)|$. Tokens are one ODE in $(\mathbb S^{d-1})^n$, so they never
+# $|x(t)-y(t)|\ge e^{-Lt}|x(0)-y(0)|$. Tokens are one ODE in $(\mathbb{S}^{d-1})^n$, so they never
 # meet in finite time either: clusters are limits, approached exponentially (lesson
 # [6](plot_06_clustering.py)).
 

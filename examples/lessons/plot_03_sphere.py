@@ -15,7 +15,7 @@
 # $x_i+hP_{x_i}a_i+O(h^2)$. As $h\to0$ the layers become a flow, (SA) or (2.6) of arXiv 2312.10794:
 #
 # $$\dot x_i=P_{x_i}\Bigl(\frac1{Z_i}\sum_je^{\beta\langle x_i,x_j\rangle}x_j\Bigr),\qquad
-#   x_i\in\mathbb S^{d-1}.$$
+#   x_i\in\mathbb{S}^{d-1}.$$
 
 # %%
 import numpy as np
@@ -162,7 +162,7 @@ assert np.allclose(attention(one, 4.0), one)  # all of it is along x, which P wo
 assert np.abs(tangent(one, attention(one, 4.0))).max() < 1e-15
 
 # %% [markdown]
-# 3. Turn the sign of $V$. Where do four tokens on $\mathbb S^2$ go?
+# 3. Turn the sign of $V$. Where do four tokens on $\mathbb{S}^2$ go?
 
 # %% [markdown] tags=["answer"]
 # Apart, as far as they can: to a regular tetrahedron, whose cosines are all $-1/3$.

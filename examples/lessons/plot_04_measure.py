@@ -6,15 +6,15 @@
 # closed form.
 #
 # Put the mass $w_j$ at each token and write $\mu=\sum_jw_j\delta_{x_j}$; the masses sum to one,
-# $1/n$ each unless said otherwise. Then (SA) says $\dot x_i=\mathcal X[\mu](x_i)$ with one vector
+# $1/n$ each unless said otherwise. Then (SA) says $\dot x_i=\mathcal{X}[\mu](x_i)$ with one vector
 # field for all, (3.1) to (3.4) of arXiv 2312.10794:
 #
-# $$\mathcal X[\mu](x)=P_x\,\frac{\int e^{\beta\langle x,y\rangle}\,y\,d\mu(y)}
+# $$\mathcal{X}[\mu](x)=P_x\,\frac{\int e^{\beta\langle x,y\rangle}\,y\,d\mu(y)}
 #   {\int e^{\beta\langle x,y\rangle}\,d\mu(y)},
-#   \qquad \partial_t\mu+\operatorname{div}\bigl(\mathcal X[\mu]\,\mu\bigr)=0 .$$
+#   \qquad \partial_t\mu+\operatorname{div}\bigl(\mathcal{X}[\mu]\,\mu\bigr)=0 .$$
 #
 # The second is the continuity equation. It means: for every smooth $\varphi$ on the sphere,
-# $\frac{d}{dt}\int\varphi\,d\mu=\int\langle\nabla\varphi,\mathcal X[\mu]\rangle\,d\mu$. For tokens
+# $\frac{d}{dt}\int\varphi\,d\mu=\int\langle\nabla\varphi,\mathcal{X}[\mu]\rangle\,d\mu$. For tokens
 # this is the chain rule. For densities it is new: any number of tokens, even infinitely many, obeys
 # one equation.
 
@@ -117,7 +117,7 @@ figure
 
 # %% [markdown]
 # The weak form is checked on the density itself, with $\varphi=\cos3\theta$:
-# $\frac d{dt}\int\varphi\,d\mu$ by differences in time, $\int\varphi'\mathcal X\,d\mu$ by the
+# $\frac d{dt}\int\varphi\,d\mu$ by differences in time, $\int\varphi'\mathcal{X}\,d\mu$ by the
 # quadrature of the grid.
 
 # %%
@@ -135,10 +135,10 @@ flock.lab(SelfAttention(beta=4.0), Uniform(n=500, d=2), embed=True, play=True)
 # 1. Derive $\lambda_k$. Use $e^{\beta\cos\theta}=\sum_kI_k(\beta)e^{ik\theta}$.
 
 # %% [markdown] tags=["answer"]
-# On the circle $\mathcal X=\beta^{-1}(h'*\mu)/(h*\mu)$ with $h=e^{\beta\cos}$ (Section 7 of arXiv
+# On the circle $\mathcal{X}=\beta^{-1}(h'*\mu)/(h*\mu)$ with $h=e^{\beta\cos}$ (Section 7 of arXiv
 # 2312.10794). For $\mu=(1+\varepsilon\cos k\theta)/2\pi$: $h*\mu=I_0+\varepsilon I_k\cos k\theta$,
-# so to first order $\mathcal X=-\varepsilon\,\frac{kI_k}{\beta I_0}\sin k\theta$. The continuity
-# equation gives $\dot\varepsilon\cos k\theta=-\partial_\theta\mathcal X$, so
+# so to first order $\mathcal{X}=-\varepsilon\,\frac{kI_k}{\beta I_0}\sin k\theta$. The continuity
+# equation gives $\dot\varepsilon\cos k\theta=-\partial_\theta\mathcal{X}$, so
 # $\dot\varepsilon=\frac{k^2I_k}{\beta I_0}\,\varepsilon$.
 
 # %% tags=["answer"]
@@ -151,7 +151,7 @@ print(np.round(rates, 4))
 # 2. Independent tokens instead of quantiles: how does $W_1$ to the uniform measure fall with $n$?
 
 # %% [markdown] tags=["answer"]
-# Like $n^{-1/2}$ on the circle, the central limit theorem. On $\mathbb S^{d-1}$ with $d\ge4$ it is
+# Like $n^{-1/2}$ on the circle, the central limit theorem. On $\mathbb{S}^{d-1}$ with $d\ge4$ it is
 # $n^{-1/(d-1)}$ (Remark 3.3): in high dimension a measure is not seen by sampling it.
 
 # %% tags=["answer"]

@@ -44,9 +44,9 @@ for law, run in runs.items():
 # ## Top and bottom of the hill
 #
 # Proposition 3.4: over all measures on the sphere the uniform one has the least energy,
-# $\lambda_0/2\beta$, and a single point the most, $e^\beta/2\beta$. The reason is that
-# $e^{\beta\langle x,y\rangle}$ is a positive definite kernel: each of its eigenvalues on spherical
-# harmonics is above zero.
+# $\lambda_0/2\beta$ with $\lambda_0$ the mean of $e^{\beta\langle x,y\rangle}$ over $y$, and a
+# single point the most, $e^\beta/2\beta$. The reason is that $e^{\beta\langle x,y\rangle}$ is a
+# positive definite kernel: each of its eigenvalues on spherical harmonics is above zero.
 
 # %%
 low, high = uniform_energy(beta, d=3), dirac_energy(beta)
@@ -179,11 +179,11 @@ ratio = pair_speed(gamma, beta, unnormalised=True) / pair_speed(gamma, beta)
 assert np.allclose(ratio, (np.exp(beta) + np.exp(beta * gamma)) / 2)
 
 # %% [markdown]
-# 3. Print has $\mathcal X[\mu]=\nabla\log\int\beta^{-1}e^{\beta\langle x,y\rangle}d\mu(y)$ in
+# 3. Print has $\mathcal{X}[\mu]=\nabla\log\int\beta^{-1}e^{\beta\langle x,y\rangle}d\mu(y)$ in
 #    (3.7). Is that right?
 
 # %% [markdown] tags=["answer"]
-# A factor is missing: $\nabla\log Z=\beta\mathcal X$, so $\mathcal X=\beta^{-1}\nabla\log Z$. By
+# A factor is missing: $\nabla\log Z=\beta\mathcal{X}$, so $\mathcal{X}=\beta^{-1}\nabla\log Z$. By
 # differences:
 
 # %% tags=["answer"]

@@ -53,7 +53,7 @@ for beta in (0.0, 1.0, 4.0):
         assert abs(fastest - 2 / 3) < 1e-12  # exercise 2
 
 # %% [markdown]
-# So every random start should arrive. 256 of them for each $\beta$, eight tokens on $\mathbb S^2$,
+# So every random start should arrive. 256 of them for each $\beta$, eight tokens on $\mathbb{S}^2$,
 # until all cosines are at least $0.999$:
 
 # %%
@@ -99,8 +99,8 @@ assert abs(rate - 2) < 0.02
 #
 # Random tokens in high dimension are nearly orthogonal: their cosines are of the order
 # $\sqrt{\log d/d}$, and so is their distance from $\gamma_\beta$. Only the Gram matrix matters, so
-# 32 tokens in $\mathbb R^{1024}$ are turned into $\mathbb R^{32}$ first, exactly (their triangular
-# factor).
+# 32 tokens in $\mathbb{R}^{1024}$ are turned into $\mathbb{R}^{32}$ first, exactly (their
+# triangular factor).
 
 
 # %%
