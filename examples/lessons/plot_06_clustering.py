@@ -16,7 +16,7 @@
 #
 # A *strict saddle* is a rest point with a direction in which the energy curves upwards. On the
 # circle, $d=2$, the paper has small and large $\beta$ only (Theorems 4.3 and 5.1); by now every
-# $\beta\ge-0.16$ is known (arXiv 2507.22857). None of them says *soon*: see lesson
+# $\beta\ge-0.16$ is known (arXiv 2507.22857). None of the four says *soon*: see lesson
 # [7](plot_07_metastability.py).
 
 # %%
