@@ -42,9 +42,9 @@ for merge in range(story.sizes["merge"]):
 end = float(run.time[-1])
 formed = float(run.time[np.argmax(run.cluster_count.values <= 3)])
 print(f"three clusters at t = {formed:.1f}, one at t = {end:.0f}: {end / formed:.0f} times later")
-assert run.cluster_count.values[-1] == 1 and end > 20 * formed
+assert run.cluster_count.values[-1] == 1 and end > 40 * formed
 
-# %% Energy and number of clusters of 32 tokens, $\beta=4$: two clusters by $t=6$, one at $t=3013$.
+# %% Energy and clusters of 32 tokens, $\beta=4$: three clusters at $t=5$, two at 42, one at 301.
 timeline(run, log_time=True)
 
 # %% [markdown]
