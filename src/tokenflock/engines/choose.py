@@ -49,13 +49,13 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     gpu = jax.default_backend() == "gpu"
     moving = systems.matrices is not None and systems.matrices.period is not None
     still = "the resident engine takes matrices that do not change in time" if moving else None
-    refusals = {
-        "resident": still or resident.refusal(job, n, d, systems.matrices is not None),
-        "tiled": tiled.refusal(_filled(job, systems), d),
-        "lanes": lanes.refusal(job, systems.matrices is not None, n),
+    refusals: dict[str, Callable[[], str | None]] = {
+        "resident": lambda: still or resident.refusal(job, n, d, systems.matrices is not None),
+        "tiled": lambda: tiled.refusal(_filled(job, systems), d),
+        "lanes": lambda: lanes.refusal(_filled(job, systems), n, d),
     }
-    if refusals.get(name):
-        raise UserError(f"engine {name!r}: {refusals[name]}; use engine='batch'")
+    if name in refusals and (refusal := refusals[name]()):
+        raise UserError(f"engine {name!r}: {refusal}; use engine='batch'")
     if name == "auto":
         name, why = _automatic(refusals, gpu, n)
     else:
@@ -65,18 +65,22 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     return Choice(name, why, rotated, chunk, partial(_run, name, job, systems, rotated, slots))
 
 
-def _automatic(refusals: dict[str, str | None], gpu: bool, n: int) -> tuple[str, str]:
+def _automatic(
+    refusals: dict[str, Callable[[], str | None]], gpu: bool, n: int
+) -> tuple[str, str]:
     """The fastest engine that does not refuse, and why it is the one."""
     if not gpu:
-        refusal = refusals["lanes"]
+        refusal = refusals["lanes"]()
         if refusal is None:
-            return "lanes", "the compiled loop serves this law on a CPU"
+            return "lanes", "a compiled loop serves this law on a CPU"
         return "batch", f"no GPU, and {refusal}"
-    if refusals["resident"] is None:
+    refusal = refusals["resident"]()
+    if refusal is None:
         return "resident", "a GPU is there and a system fits on chip"
-    if refusals["tiled"] is None and n >= tiled.FEWEST:
-        return "tiled", f"a GPU is there, and {refusals['resident']}"
-    return "batch", refusals["resident"] if n < tiled.FEWEST else str(refusals["tiled"])
+    by_tiles = refusals["tiled"]()
+    if by_tiles is None and n >= tiled.FEWEST:
+        return "tiled", f"a GPU is there, and {refusal}"
+    return "batch", refusal if n < tiled.FEWEST else str(by_tiles)
 
 
 def _filled(job: Job, systems: Systems) -> Job:
