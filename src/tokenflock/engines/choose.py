@@ -57,7 +57,7 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     if name in refusals and (refusal := refusals[name]()):
         raise UserError(f"engine {name!r}: {refusal}; use engine='batch'")
     if name == "auto":
-        name, why = _automatic(refusals, gpu, n)
+        name, why = _automatic(refusals, gpu, n, lanes.slower(job, n, d))
     else:
         why = "asked for"
     chunk = _chunk(name, job, systems, rotated, n, d, count, memory)
@@ -66,11 +66,11 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
 
 
 def _automatic(
-    refusals: dict[str, Callable[[], str | None]], gpu: bool, n: int
+    refusals: dict[str, Callable[[], str | None]], gpu: bool, n: int, slower: str | None
 ) -> tuple[str, str]:
     """The fastest engine that does not refuse, and why it is the one."""
     if not gpu:
-        refusal = refusals["lanes"]()
+        refusal = slower or refusals["lanes"]()
         if refusal is None:
             return "lanes", "a compiled loop serves this law on a CPU"
         return "batch", f"no GPU, and {refusal}"

@@ -25,6 +25,8 @@ from tokenflock.errors import UserError
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
 
+MANY, WIDE = 256, 16  # tokens and coordinates up to which the loop made of equations is the faster
+
 
 def refusal(job: Job, n: int, d: int) -> str | None:
     """Why this engine cannot do a job, or None if it can."""
@@ -50,6 +52,13 @@ def refusal(job: Job, n: int, d: int) -> str | None:
     except UserError as error:
         return str(error).replace("the page", "the compiled loop")
     return None
+
+
+def slower(job: Job, n: int, d: int) -> str | None:
+    """Why XLA is faster, or None: its matrix products win where these are most of the work."""
+    if _by_hand(job) or (n <= MANY and d <= WIDE):
+        return None
+    return f"its products are faster than the compiled loop beyond {MANY} tokens or d = {WIDE}"
 
 
 def _by_hand(job: Job) -> bool:
@@ -101,7 +110,9 @@ def _densities(
         results[first : first + LANES] = densities.T[: count - first]
 
     values = {job.observables[0].name: results}
-    in_groups(group, count, LANES, lambda done: None if finished is None else finished(done, values))
+    in_groups(
+        group, count, LANES, lambda done: None if finished is None else finished(done, values)
+    )
     return values
 
 

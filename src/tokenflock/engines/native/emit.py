@@ -100,7 +100,9 @@ class LaneEmitter(Emitter):
 
         return visit(size), lines
 
-    def assign(self, kernel: Kernel, scope: Scope, buffer: Buffer, place: Node, entry: Node) -> None:
+    def assign(
+        self, kernel: Kernel, scope: Scope, buffer: Buffer, place: Node, entry: Node
+    ) -> None:
         kind = Kind(buffer.dtype, self.lanes if self.laned(buffer) else 1)
         value, there = kernel.text(entry, scope)[0], kernel.text(place, scope)[0]
         value = stretched(self, value, self.kind(entry), kind, scope.lines)

@@ -4,6 +4,7 @@ tokens.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +19,7 @@ from tokenflock.engines.job import Job, advance, fill
 from tokenflock.engines.native.emit import LaneEmitter, counted
 from tokenflock.engines.native.runtime import pieces
 from tokenflock.engines.native.words import Kind
-from tokenflock.engines.page.fields import Field, given, stored
+from tokenflock.engines.page.fields import Field, given, size, stored
 from tokenflock.engines.page.graph import Buffer, Graph, Node
 from tokenflock.engines.page.translate import closed
 from tokenflock.errors import UserError
@@ -41,21 +42,21 @@ class Room:
 
     def vectors(self, n: int) -> int:
         """How many numbers it holds for n tokens, of one system."""
-        return int(np.prod([_length(size, n) for size in self.sizes], dtype=np.int64))
+        return math.prod(_length(length, n) for length in self.sizes)
 
 
 @dataclass(frozen=True)
 class Output:
-    """What is observed: the memory that a frame of it takes, its shape and its kind."""
+    """What is observed: the memory that a frame of it takes, its sizes and its kind."""
 
     room: Room
-    shape: tuple[Any, ...]
+    sizes: tuple[Node, ...]
     dtype: np.dtype
     word: str
 
     def lengths(self, n: int) -> tuple[int, ...]:
         """Its shape for n tokens."""
-        return tuple(_length(size, n) for size in self.room.sizes)
+        return tuple(_length(length, n) for length in self.sizes)
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class Program:
 def shared(job: Job) -> list[np.ndarray]:
     """The numbers of law, solver and observables, those that are swept among them."""
     numbers = eqx.filter(job.parts, eqx.is_inexact_array)
-    return [np.ascontiguousarray(leaf, np.float32) for leaf in jax.tree_util.tree_leaves(numbers)]
+    leaves = jax.tree_util.tree_leaves(numbers)
+    return [np.asarray(leaf, np.float32, order="C") for leaf in leaves]
 
 
 def _length(size: Node, n: int) -> int:
@@ -139,10 +141,10 @@ class Equations:
 def translate(job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int, lanes: int) -> Program:
     """The function of a job, for any n where its equations can be had so, else for this one."""
     sizes = [n] if job.law.particles is not None else [_any(), n]
-    for k, size in enumerate(sizes):
+    for k, count in enumerate(sizes):
         try:
             with precision(job.dtype):
-                return _program(Equations(job, tuple(shapes), size, d), lanes)
+                return _program(Equations(job, tuple(shapes), count, d), lanes)
         except UserError:
             raise
         except Exception as error:  # JAX cannot tell how n compares with other lengths
@@ -175,7 +177,12 @@ def _program(equations: Equations, lanes: int) -> Program:
     )
     kinds = [var.aval.dtype for var in seen.jaxpr.outvars]
     outputs = tuple(
-        Output(_room(emitters[1], buffer), value.shape, np.dtype(kind), Kind(buffer.dtype, 1).kept)
+        Output(
+            _room(emitters[1], buffer),
+            tuple(size(looking, dim) for dim in value.shape),
+            np.dtype(kind),
+            Kind(buffer.dtype, 1).kept,
+        )
         for buffer, value, kind in zip(buffers, values, kinds)
     )
     advance_lines, look_lines = (emitter.lines() for emitter in emitters)
@@ -271,8 +278,8 @@ def _frames(
 def _copied(emitter: LaneEmitter, target: str, room: Room, frame: str | None) -> list[str]:
     """A whole array written to memory, to the place of a frame."""
     fresh, lines, words = emitter.graph.fresh, [], str(emitter.lanes if room.own else 1)
-    for size in room.sizes:
-        length, before = emitter.length(size)
+    for axis in room.sizes:
+        length, before = emitter.length(axis)
         name = f"%{fresh('c')}"
         lines += [*before, f"{name} = mul i64 {words}, {length}"]
         words = name

@@ -16,7 +16,7 @@ from tokenflock.engines.native.program import Output, Program, shared, translate
 from tokenflock.errors import SimulationError, overflowed
 
 _PROGRAMS: dict[Any, Program] = {}
-BLOCKS = 12  # looks at whether systems have settled, and whether they are still numbers
+BLOCKS = 12  # looks at whether systems have settled
 
 
 def run(job: Job, x: np.ndarray, swept: list[Any], finished: Finished | None = None) -> Values:
@@ -84,49 +84,41 @@ class _Group:
         self.rooms = [
             _room(room.vectors(self.n), program.lanes if room.own else 1) for room in program.rooms
         ]
+        self.seen = [self._series(one, len(job.steps)) for one in program.outputs]
+        self.strides = np.concatenate([[0], job.strides]).astype(np.int64)
 
     def values(self) -> list[np.ndarray]:
         """Every observable as (systems, frames, ...)."""
-        job, outputs, frames = self.job, self.program.outputs, len(self.job.steps)
-        seen = [self._series(one, frames) for one in outputs]
-        strides = np.concatenate([[0], job.strides]).astype(np.int64)
-        size, reached = -(-frames // BLOCKS), 0
-        while reached < frames:
-            end = min(reached + size, frames)
-            self._block(strides[reached:end], int(strides[:reached].sum()), seen, reached)
-            reached = end
-            if not np.isfinite(self._counted()).all():
+        job, frames = self.job, len(self.job.steps)
+        given, rooms, seen = map(_addresses, (self.given, self.rooms, self.seen))
+        apart = np.array([series[0].nbytes for series in self.seen], np.uint64)
+        blocks = 1 if job.delta is None else BLOCKS
+        size = -(-frames // blocks)
+        for at in range(0, frames, size):
+            there, end = seen + np.uint64(at) * apart, min(at + size, frames)
+            self.function(
+                self.x.ctypes.data,
+                self.w.ctypes.data,
+                given.ctypes.data,
+                rooms.ctypes.data,
+                there.ctypes.data,
+                self.n,
+                self.strides[at:].ctypes.data,
+                end - at,
+                int(job.steps[max(at - 1, 0)]),
+            )
+            if not np.isfinite(self.x.reshape(self.n, -1)[self.w > 0]).all():
                 raise SimulationError(overflowed(type(job.law).__name__, job.dtype))
-            if job.delta is not None and seen[-1][reached - 1].min() >= 1 - job.delta:
-                for series in seen:
-                    series[reached:] = series[reached - 1]
+            if job.delta is not None and self.seen[-1][end - 1].min() >= 1 - job.delta:
+                for series in self.seen:
+                    series[end:] = series[end - 1]
                 break
-        return [self._told(one, series) for one, series in zip(outputs, seen)]
-
-    def _counted(self) -> np.ndarray:
-        """The tokens that count."""
-        return self.x.reshape(self.n, -1)[self.w > 0]
+        return [self._told(one, series) for one, series in zip(self.program.outputs, self.seen)]
 
     def _series(self, output: Output, frames: int) -> np.ndarray:
         wide = self.program.lanes if output.room.own else 1
         size = output.room.vectors(self.n)
         return _room(frames * size, wide).reshape(frames, size, wide)
-
-    def _block(self, strides: np.ndarray, first: int, seen: list[np.ndarray], at: int) -> None:
-        strides = np.ascontiguousarray(strides)
-        tables = [
-            np.array([array.ctypes.data for array in arrays] or [0], np.uint64)
-            for arrays in (self.given, self.rooms, [series[at:] for series in seen])
-        ]
-        self.function(
-            self.x.ctypes.data,
-            self.w.ctypes.data,
-            *(table.ctypes.data for table in tables),
-            self.n,
-            strides.ctypes.data,
-            len(strides),
-            first,
-        )
 
     def _told(self, output: Output, series: np.ndarray) -> np.ndarray:
         words = series if output.word == "float" else series.view(np.int32)
@@ -135,3 +127,8 @@ class _Group:
             self.program.lanes, len(series), *output.lengths(self.n)
         )
         return values.astype(output.dtype)
+
+
+def _addresses(arrays: list[np.ndarray]) -> np.ndarray:
+    """Where arrays lie."""
+    return np.array([array.ctypes.data for array in arrays] or [0], np.uint64)

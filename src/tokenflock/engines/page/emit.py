@@ -60,7 +60,9 @@ class Emitter:
         head = f"for (let {i} = 0; {i} < {end}; {i}++) {{"
         return [head, *(f"  {line}" for line in scope.lines), "}"]
 
-    def assign(self, kernel: Kernel, scope: Scope, buffer: Buffer, place: Node, entry: Node) -> None:
+    def assign(
+        self, kernel: Kernel, scope: Scope, buffer: Buffer, place: Node, entry: Node
+    ) -> None:
         """The line that writes an entry to its place in a buffer."""
         value, there = kernel.text(entry, scope)[0], kernel.text(place, scope)[0]
         scope.lines.append(f"{buffer.name}[{there}] = {value};")
