@@ -60,7 +60,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Program:
+class Loop:
     """The text of a function, and what it must be given."""
 
     text: str
@@ -138,7 +138,7 @@ class Equations:
         return self.job.delta is not None
 
 
-def translate(job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int, lanes: int) -> Program:
+def translate(job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int, lanes: int) -> Loop:
     """The function of a job, for any n where its equations can be had so, else for this one."""
     sizes = [n] if job.law.particles is not None else [_any(), n]
     for k, count in enumerate(sizes):
@@ -159,7 +159,7 @@ def _any() -> Any:
     return n
 
 
-def _program(equations: Equations, lanes: int) -> Program:
+def _program(equations: Equations, lanes: int) -> Loop:
     names = [f"p{k}" for k in range(len(equations.shared))]
     names += [f"q{k}" for k in range(len(equations.shapes))]
     own = {name: name[0] == "q" for name in names} | {"x": True}
@@ -201,7 +201,7 @@ def _program(equations: Equations, lanes: int) -> Program:
         " ptr noalias %w, ptr %given, ptr %rooms, ptr %outputs, i64 %n, ptr %strides, i64 %frames,"
         f' i64 %first) nounwind "prefer-vector-width"="512" {{\nentry:\n{body}\n}}\n'
     )
-    return Program(text, lanes, rooms, outputs)
+    return Loop(text, lanes, rooms, outputs)
 
 
 def _nothing(graph: Graph, buffers: Sequence[Buffer]) -> list[str]:

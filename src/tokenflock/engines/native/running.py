@@ -12,10 +12,10 @@ import numpy as np
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.lanes import in_groups
 from tokenflock.engines.native.machine import Function, compiled, lanes
-from tokenflock.engines.native.program import Output, Program, shared, translate
+from tokenflock.engines.native.program import Loop, Output, shared, translate
 from tokenflock.errors import SimulationError, overflowed
 
-_PROGRAMS: dict[Any, Program] = {}
+_PROGRAMS: dict[Any, Loop] = {}
 BLOCKS = 12  # looks at whether systems have settled
 
 
@@ -44,7 +44,7 @@ def run(job: Job, x: np.ndarray, swept: list[Any], finished: Finished | None = N
     return values
 
 
-def translated(job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int) -> Program:
+def translated(job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int) -> Loop:
     """The program of a job, made once for all jobs that differ in numbers only."""
     leaves, tree = jax.tree_util.tree_flatten(job.parts)
     kinds = tuple(
@@ -76,7 +76,7 @@ class _Group:
     """As many systems as a vector has lanes, and the memory they need."""
 
     def __init__(
-        self, job: Job, program: Program, function: Function, x: np.ndarray, swept: list[np.ndarray]
+        self, job: Job, program: Loop, function: Function, x: np.ndarray, swept: list[np.ndarray]
     ) -> None:
         self.job, self.program, self.function, self.n = job, program, function, x.shape[1]
         self.x, self.w = _sideways(x), np.ascontiguousarray(job.w, np.float32)
