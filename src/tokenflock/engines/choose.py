@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines import batch, lanes, resident, tiled
+from tokenflock.engines import batch, lanes
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.systems import Systems
@@ -50,8 +50,8 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     moving = systems.matrices is not None and systems.matrices.period is not None
     still = "the resident engine takes matrices that do not change in time" if moving else None
     refusals: dict[str, Callable[[], str | None]] = {
-        "resident": lambda: still or resident.refusal(job, n, d, systems.matrices is not None),
-        "tiled": lambda: tiled.refusal(_filled(job, systems), d),
+        "resident": lambda: still or _resident().refusal(job, n, d, systems.matrices is not None),
+        "tiled": lambda: _tiled().refusal(_filled(job, systems), d),
         "lanes": lambda: lanes.refusal(_filled(job, systems), n, d),
     }
     if name in refusals and (refusal := refusals[name]()):
@@ -77,10 +77,24 @@ def _automatic(
     refusal = refusals["resident"]()
     if refusal is None:
         return "resident", "a GPU is there and a system fits on chip"
-    by_tiles = refusals["tiled"]()
-    if by_tiles is None and n >= tiled.FEWEST:
+    by_tiles, fewest = refusals["tiled"](), _tiled().FEWEST
+    if by_tiles is None and n >= fewest:
         return "tiled", f"a GPU is there, and {refusal}"
-    return "batch", refusal if n < tiled.FEWEST else str(by_tiles)
+    return "batch", refusal if n < fewest else str(by_tiles)
+
+
+def _resident() -> Any:
+    """The GPU kernel on chip, imported where it is asked: a CPU need not wait for it."""
+    from tokenflock.engines import resident
+
+    return resident
+
+
+def _tiled() -> Any:
+    """The GPU kernels by tiles, imported where they are asked."""
+    from tokenflock.engines import tiled
+
+    return tiled
 
 
 def _filled(job: Job, systems: Systems) -> Job:
@@ -155,7 +169,7 @@ def _run(
         job, swept = _with_matrices(job, systems, systems.matrices, ids, swept)
         swept = [np.asarray(values) for values in swept] if packets else swept
     if name == "resident":
-        values = resident.run(
+        values = _resident().run(
             job,
             jnp.asarray(x),
             [jnp.asarray(numbers) for numbers in swept],
@@ -177,7 +191,7 @@ def _run(
 
 def _tiles(job: Job, swept: list[Any]) -> batch.Tiles:
     """How the law of a job listens by tiles here."""
-    return batch.Tiles(tiled.peaked(job, swept), interpret=jax.default_backend() != "gpu")
+    return batch.Tiles(_tiled().peaked(job, swept), interpret=jax.default_backend() != "gpu")
 
 
 def _packet(systems: Systems, ids: np.ndarray, rotated: bool) -> tuple[np.ndarray, jax.Array]:

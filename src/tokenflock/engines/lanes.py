@@ -25,7 +25,7 @@ from tokenflock.errors import UserError
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
 
-MANY, WIDE = 256, 16  # tokens and coordinates up to which the loop made of equations is the faster
+MANY, WIDE = 256, 8  # tokens and coordinates up to which the loop made of equations is the faster
 
 
 def refusal(job: Job, n: int, d: int) -> str | None:
