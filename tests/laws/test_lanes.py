@@ -4,6 +4,7 @@ what it cannot do.
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 
@@ -11,12 +12,13 @@ import jax
 import numpy as np
 import pytest
 
-from tokenflock.dynamics import Causal, Clock, SelfAttention, Unnormalised
+from tokenflock.dynamics import Clock, Noisy, SelfAttention, Sinkhorn, Unnormalised
 from tokenflock.engines import batch, lanes
 from tokenflock.engines.job import Job
-from tokenflock.observables import MinimumCosine, PairDensity
+from tokenflock.events import Consensus
+from tokenflock.observables import PairDensity
 from tokenflock.precision import cast, precision
-from tokenflock.solvers import RK4, Layer
+from tokenflock.solvers import Layer
 
 pytest.importorskip("numba")
 
@@ -165,17 +167,16 @@ def test_overflow_is_seen():
 
 def test_refusals_are_sentences():
     good = job(SelfAttention(), 8, (BETA, H, DELTA))
-    assert lanes.refusal(good, False, 8) is None
+    assert lanes.refusal(good, 8, 3) is None
     refused = [
-        lanes.refusal(good, True, 8),
-        lanes.refusal(good, False, 1),
-        lanes.refusal(job(Causal(), 8), False, 8),
-        lanes.refusal(job(SelfAttention(), 8, solver=RK4(h=0.1)), False, 8),
-        lanes.refusal(job(SelfAttention(), 8, observe=(MinimumCosine(),)), False, 8),
-        lanes.refusal(job(SelfAttention(), 8, dtype="float64"), False, 8),
-        lanes.refusal(job(SelfAttention(), 8, ((0, "repulsive"),)), False, 8),
+        lanes.refusal(good, 1, 3),
+        lanes.refusal(job(Noisy.example(8, 3), 8), 8, 3),
+        lanes.refusal(job(Sinkhorn(), 8), 8, 3),
+        lanes.refusal(job(SelfAttention(), 8, dtype="float64"), 8, 3),
+        lanes.refusal(dataclasses.replace(good, until=Consensus()), 8, 3),
+        lanes.refusal(dataclasses.replace(good, observables=()), 8, 3),
     ]
-    assert len(set(refused)) == len(refused) - 1  # the first and the third give the same reason
+    assert len(set(refused)) == len(refused)
     assert all(sentence.startswith("the compiled loop ") for sentence in refused)
 
 

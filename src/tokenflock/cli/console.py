@@ -26,6 +26,7 @@ from tokenflock.files import cache_folder
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
+WAITING = "compiling, once for this size, unless that is done"
 
 
 def complain(message: str) -> None:
@@ -73,7 +74,7 @@ def progress(title: str) -> Iterator[Callable[[float], None]]:
 def rate(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar for steps of systems, with their rate and the time left.
 
-    Yields a function of (done, total).
+    Yields a function of (done, total). Until something is done it tells what the wait may be for.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -84,13 +85,15 @@ def rate(title: str) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        task = bar.add_task(escape(title), total=1, rate="")
+        task = bar.add_task(f"{escape(title)} ({WAITING})", total=1, rate="")
         began = time.monotonic()
 
         def report(done: int, total: int) -> None:
             stopping.check()
             speed = done / max(time.monotonic() - began, 1e-9)
-            bar.update(task, completed=done, total=total, rate=f"{speed:.2e} system-steps/s")
+            told = escape(title) if done else f"{escape(title)} ({WAITING})"
+            rated = f"{speed:.2e} system-steps/s" if done else ""
+            bar.update(task, description=told, completed=done, total=total, rate=rated)
 
         yield report
 

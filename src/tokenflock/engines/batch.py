@@ -19,7 +19,6 @@ import numpy as np
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.job import PASSAGE, Finished, Job, Parts, Paths, Values, advance, fill
 from tokenflock.engines.passing import happened, locate
-from tokenflock.engines.tiled import tiled
 from tokenflock.errors import SimulationError, overflowed
 from tokenflock.events.event import Event
 from tokenflock.observables.minimum_cosine import MinimumCosine
@@ -43,6 +42,8 @@ class Tiles(NamedTuple):
 
     def law(self, law: Dynamics) -> Dynamics:
         """The law that does so."""
+        from tokenflock.engines.tiled import tiled  # not for a CPU to wait for
+
         return tiled(law, self.peaked, self.interpret)
 
 

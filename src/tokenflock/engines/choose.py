@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines import batch, lanes, resident, tiled
+from tokenflock.engines import batch, lanes
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.systems import Systems
@@ -49,15 +49,15 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     gpu = jax.default_backend() == "gpu"
     moving = systems.matrices is not None and systems.matrices.period is not None
     still = "the resident engine takes matrices that do not change in time" if moving else None
-    refusals = {
-        "resident": still or resident.refusal(job, n, d, systems.matrices is not None),
-        "tiled": tiled.refusal(_filled(job, systems), d),
-        "lanes": lanes.refusal(job, systems.matrices is not None, n),
+    refusals: dict[str, Callable[[], str | None]] = {
+        "resident": lambda: still or _resident().refusal(job, n, d, systems.matrices is not None),
+        "tiled": lambda: _tiled().refusal(_filled(job, systems), d),
+        "lanes": lambda: lanes.refusal(_filled(job, systems), n, d),
     }
-    if refusals.get(name):
-        raise UserError(f"engine {name!r}: {refusals[name]}; use engine='batch'")
+    if name in refusals and (refusal := refusals[name]()):
+        raise UserError(f"engine {name!r}: {refusal}; use engine='batch'")
     if name == "auto":
-        name, why = _automatic(refusals, gpu, n)
+        name, why = _automatic(refusals, gpu, n, lanes.slower(job, n, d))
     else:
         why = "asked for"
     chunk = _chunk(name, job, systems, rotated, n, d, count, memory)
@@ -65,18 +65,36 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     return Choice(name, why, rotated, chunk, partial(_run, name, job, systems, rotated, slots))
 
 
-def _automatic(refusals: dict[str, str | None], gpu: bool, n: int) -> tuple[str, str]:
+def _automatic(
+    refusals: dict[str, Callable[[], str | None]], gpu: bool, n: int, slower: str | None
+) -> tuple[str, str]:
     """The fastest engine that does not refuse, and why it is the one."""
     if not gpu:
-        refusal = refusals["lanes"]
+        refusal = slower or refusals["lanes"]()
         if refusal is None:
-            return "lanes", "the compiled loop serves this law on a CPU"
+            return "lanes", "a compiled loop serves this law on a CPU"
         return "batch", f"no GPU, and {refusal}"
-    if refusals["resident"] is None:
+    refusal = refusals["resident"]()
+    if refusal is None:
         return "resident", "a GPU is there and a system fits on chip"
-    if refusals["tiled"] is None and n >= tiled.FEWEST:
-        return "tiled", f"a GPU is there, and {refusals['resident']}"
-    return "batch", refusals["resident"] if n < tiled.FEWEST else str(refusals["tiled"])
+    by_tiles, fewest = refusals["tiled"](), _tiled().FEWEST
+    if by_tiles is None and n >= fewest:
+        return "tiled", f"a GPU is there, and {refusal}"
+    return "batch", refusal if n < fewest else str(by_tiles)
+
+
+def _resident() -> Any:
+    """The GPU kernel on chip, imported where it is asked: a CPU need not wait for it."""
+    from tokenflock.engines import resident
+
+    return resident
+
+
+def _tiled() -> Any:
+    """The GPU kernels by tiles, imported where they are asked."""
+    from tokenflock.engines import tiled
+
+    return tiled
 
 
 def _filled(job: Job, systems: Systems) -> Job:
@@ -151,7 +169,7 @@ def _run(
         job, swept = _with_matrices(job, systems, systems.matrices, ids, swept)
         swept = [np.asarray(values) for values in swept] if packets else swept
     if name == "resident":
-        values = resident.run(
+        values = _resident().run(
             job,
             jnp.asarray(x),
             [jnp.asarray(numbers) for numbers in swept],
@@ -173,7 +191,7 @@ def _run(
 
 def _tiles(job: Job, swept: list[Any]) -> batch.Tiles:
     """How the law of a job listens by tiles here."""
-    return batch.Tiles(tiled.peaked(job, swept), interpret=jax.default_backend() != "gpu")
+    return batch.Tiles(_tiled().peaked(job, swept), interpret=jax.default_backend() != "gpu")
 
 
 def _packet(systems: Systems, ids: np.ndarray, rotated: bool) -> tuple[np.ndarray, jax.Array]:

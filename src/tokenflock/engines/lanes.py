@@ -1,50 +1,88 @@
-"""A small compiled loop for CPUs: sixteen systems side by side in the lanes of a vector register
-(numba).
+"""Compiled loops for CPUs: several systems side by side in the lanes of a vector register.
 
-It serves one family only, self-attention and unnormalised attention under the layer map with the
-pair density, because phase diagrams are made of it. The laws of the catalogue hold it to the one
-equation: it must agree with `batch`. Each pair of tokens costs one exponential, not two; a group of
-systems whose pairs have all met is done.
+Two kinds. A loop written by hand (numba) serves one family, self-attention and unnormalised
+attention under the layer map with the pair density, because phase diagrams are made of it: each
+pair of tokens costs one exponential, not two; a group of systems whose pairs have all met is done.
+For all else the loop is made of the equations of the law, the solver and the observables themselves
+(`native`), where these are sums over tokens. The laws of the catalogue hold both to the one
+equation: they must agree with `batch`.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Unnormalised
 from tokenflock.engines.job import Finished, Job, Values, follow
+from tokenflock.errors import UserError
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
 
+MANY, WIDE = 256, 8  # tokens and coordinates up to which the loop made of equations is the faster
 
-def refusal(job: Job, random_matrices: bool, n: int) -> str | None:
+
+def refusal(job: Job, n: int, d: int) -> str | None:
     """Why this engine cannot do a job, or None if it can."""
     if job.until is not None:
         return "the compiled loop looks at frames only, and not for events"
     if find_spec("numba") is None:
         return "the compiled loop needs numba (pip install numba)"
-    if random_matrices or type(job.law) not in (SelfAttention, Unnormalised):
-        return "the compiled loop serves SelfAttention and Unnormalised only"
-    if type(job.solver) is not Layer:
-        return "the compiled loop knows the solver Layer only"
-    if [type(observable) for observable in job.observables] != [PairDensity]:
-        return "the compiled loop observes the pair density only"
+    if job.law.noisy:
+        return "the compiled loop draws no noise"
     if job.dtype != "float32":
         return "the compiled loop works in float32"
     if n < 2:
         return "the compiled loop needs two tokens or more"
-    if any(path not in ((0, "beta"), (1, "h"), (2, 0, "delta")) for path in job.paths):
-        return "the compiled loop sweeps beta, h and delta only"
+    if not job.observables:
+        return "the compiled loop needs something to observe"
+    if _by_hand(job):
+        return None
+    from tokenflock.engines.native.running import translated
+
+    shapes = [np.shape(number) for number in (follow(job.parts, path) for path in job.paths)]
+    try:
+        translated(job, [() if shape is None else shape for shape in shapes], n, d)
+    except UserError as error:
+        return str(error).replace("the page", "the compiled loop")
     return None
 
 
-def run(
-    job: Job, x: np.ndarray, swept: list[np.ndarray], finished: Finished | None = None
+def slower(job: Job, n: int, d: int) -> str | None:
+    """Why XLA is faster, or None: its matrix products win where these are most of the work."""
+    if _by_hand(job) or (n <= MANY and d <= WIDE):
+        return None
+    return f"its products are faster than the compiled loop beyond {MANY} tokens or d = {WIDE}"
+
+
+def _by_hand(job: Job) -> bool:
+    """Whether the loop written by hand serves a job."""
+    swept = all(path in ((0, "beta"), (1, "h"), (2, 0, "delta")) for path in job.paths)
+    return (
+        type(job.law) in (SelfAttention, Unnormalised)
+        and type(job.solver) is Layer
+        and [type(observable) for observable in job.observables] == [PairDensity]
+        and swept
+    )
+
+
+def run(job: Job, x: np.ndarray, swept: list[Any], finished: Finished | None = None) -> Values:
+    """Observables of every system at every frame; `finished` is told of each group."""
+    if _by_hand(job):
+        return _densities(job, x, swept, finished)
+    from tokenflock.engines.native import running
+
+    return running.run(job, x, swept, finished)
+
+
+def _densities(
+    job: Job, x: np.ndarray, swept: list[np.ndarray], finished: Finished | None
 ) -> Values:
     """Pair densities of every system at every frame; `finished` is told of each group."""
     from tokenflock.engines._lane_loop import BLOCK, LANES, loop
@@ -71,18 +109,26 @@ def run(
         loop(X, (V, E, M), w, numbers, normalised, steps, job.delta is not None, densities)
         results[first : first + LANES] = densities.T[: count - first]
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     values = {job.observables[0].name: results}
-    firsts = range(0, count, LANES)
+    in_groups(
+        group, count, LANES, lambda done: None if finished is None else finished(done, values)
+    )
+    return values
+
+
+def in_groups(
+    group: Callable[[int], None], count: int, size: int, tell: Callable[[np.ndarray], None]
+) -> None:
+    """group(first) for the first system of each group, on all cores; `tell` who is done."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    firsts = range(0, count, size)
     with ThreadPoolExecutor(cores) as threads:
         try:
             for first, _ in zip(firsts, threads.map(group, firsts)):
-                if finished is not None:
-                    finished(np.arange(first, min(first + LANES, count)), values)
+                tell(np.arange(first, min(first + size, count)))
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)  # those that wait need not run
             raise
-    return values
 
 
 def _vectors(count: int, lanes: int) -> np.ndarray:

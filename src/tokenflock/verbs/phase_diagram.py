@@ -18,8 +18,6 @@ from tokenflock.solvers.layer import Layer
 from tokenflock.solvers.solver import Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
-from tokenflock.theory.layers import layer_crossing, layer_transition_curve
-from tokenflock.theory.transition import crossing_time, transition_curve
 from tokenflock.verbs.ensemble import ensemble
 from tokenflock.verbs.options import Options
 
@@ -92,12 +90,16 @@ def transition(
     if isinstance(solver, Layer):
         if unnormalised:
             return None
+        from tokenflock.theory.layers import layer_crossing, layer_transition_curve
+
         values[later] = layer_transition_curve(times[later], n=n, delta=delta, h=solver.h)
         onset = float(layer_crossing(0.0, n=n, delta=delta, h=solver.h) * solver.h)
         name = f"layer map, n = {n}"
     else:
         if unnormalised and dynamics.clock is Clock.PEAK:
             return None
+        from tokenflock.theory.transition import crossing_time, transition_curve
+
         values[later] = transition_curve(times[later], n=n, delta=delta, unnormalised=unnormalised)
         onset = float(crossing_time(0.0, n=n, delta=delta, unnormalised=unnormalised))
         name = f"flow, n = {n}"

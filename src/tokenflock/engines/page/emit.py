@@ -39,7 +39,33 @@ class Scope:
 
 
 class Emitter:
-    """Writes the lines that fill some buffers."""
+    """Writes the lines that fill some buffers.
+
+    The loops do not depend on the language: another one has its own `kernel`, `scope`, `looped`
+    and `assign`.
+    """
+
+    @property
+    def kernel(self) -> type[Kernel]:
+        """What writes the numbers of one nest of loops."""
+        return Kernel
+
+    def scope(self, var: Node, outer: Scope) -> Scope:
+        """The inside of a loop over a variable."""
+        return Scope(var, outer)
+
+    def looped(self, scope: Scope) -> list[str]:
+        """A scope as a loop."""
+        i, end = variable(_known(scope.var)), self.graph.text(_known(scope.var).what[2])
+        head = f"for (let {i} = 0; {i} < {end}; {i}++) {{"
+        return [head, *(f"  {line}" for line in scope.lines), "}"]
+
+    def assign(
+        self, kernel: Kernel, scope: Scope, buffer: Buffer, place: Node, entry: Node
+    ) -> None:
+        """The line that writes an entry to its place in a buffer."""
+        value, there = kernel.text(entry, scope)[0], kernel.text(place, scope)[0]
+        scope.lines.append(f"{buffer.name}[{there}] = {value};")
 
     def __init__(self, graph: Graph, roots: Sequence[Buffer]) -> None:
         self.graph = graph
@@ -210,7 +236,7 @@ class Emitter:
             if own == depth and total not in self.held:
                 groups.setdefault(total.what[1], []).append(total)
         for totals in groups.values():
-            kernel = Kernel(self, totals)
+            kernel = self.kernel(self, totals)
             kernel.reduce(self.top, totals)
 
     def _statement(self, statement: Statement) -> None:
@@ -224,20 +250,19 @@ class Emitter:
     def _kernel(self, loops: tuple[Node, ...], buffers: Sequence[Buffer]) -> None:
         """Loops that fill buffers of one shape."""
         self._writing = set(buffers)
-        kernel = Kernel(self, [entry for buffer in buffers for _, entry in buffer.entries])
+        kernel = self.kernel(self, [entry for buffer in buffers for _, entry in buffer.entries])
         scope = self.top
         scopes = [scope]
         for var in loops:
-            scope = Scope(var, scope)
+            scope = self.scope(var, scope)
             scopes.append(scope)
         for buffer in buffers:
             self.graph.allocate(buffer)
             for index, entry in buffer.entries:
-                value, _ = kernel.text(entry, scope)
-                place, _ = kernel.text(self.graph.flat(buffer.shape, index), scope)
-                scope.lines.append(f"{buffer.name}[{place}] = {value};")
+                place = self.graph.flat(buffer.shape, index)
+                self.assign(kernel, scope, buffer, place, entry)
         for inner, outer in zip(reversed(scopes[1:]), reversed(scopes[:-1])):
-            outer.lines += looped(inner, self.graph)
+            outer.lines += self.looped(inner)
         self._writing = set()
 
     def replaced(self, node: Node) -> Node:
@@ -327,7 +352,7 @@ class Kernel:
 
     def reduce(self, home: Scope, nodes: Sequence[Node]) -> None:
         """One loop for several sums."""
-        graph, inner = self.emitter.graph, Scope(nodes[0].what[1], home)
+        graph, inner = self.emitter.graph, self.emitter.scope(nodes[0].what[1], home)
         names = [graph.fresh("r") for _ in nodes]
         starts = [
             f"{name} = {number(IDENTITY[node.what[0]])[0]}" for name, node in zip(names, nodes)
@@ -337,7 +362,7 @@ class Kernel:
             ends += self._grown(node, name, inner)
         inner.lines += ends
         home.lines.append(f"let {', '.join(starts)};")
-        home.lines += looped(inner, graph)
+        home.lines += self.emitter.looped(inner)
         home.names |= dict(zip(nodes, names))
 
     def _grown(self, node: Node, total: str, inner: Scope) -> list[str]:
@@ -357,13 +382,10 @@ def _loops(buffer: Buffer) -> tuple[Node, ...]:
     return tuple(i for i in index if i.op == "var")
 
 
-def looped(scope: Scope, graph: Graph) -> list[str]:
-    """A scope as a loop."""
-    if scope.var is None:
-        return scope.lines
-    i, end = variable(scope.var), graph.text(scope.var.what[2])
-    head = f"for (let {i} = 0; {i} < {end}; {i}++) {{"
-    return [head, *(f"  {line}" for line in scope.lines), "}"]
+def _known(var: Node | None) -> Node:
+    if var is None:
+        raise ValueError("a loop without a variable")
+    return var
 
 
 def emit(graph: Graph, roots: Sequence[Buffer]) -> list[str]:

@@ -12,7 +12,6 @@ import numpy as np
 from tokenflock.engines.page.graph import Buffer, Graph, Node
 from tokenflock.errors import UserError
 
-UNROLL = 16  # an axis of known length up to this is written out, longer ones become loops
 SMALL = 64  # numbers, up to which an array of constants is written where it is used
 DTYPES = {
     "float64": "f64",
@@ -140,9 +139,9 @@ def in_memory(g: Graph, shape: tuple[Any, ...], buffer: Buffer) -> Field:
     return Field(shape, buffer.dtype, lambda index: g.load(buffer, index), buffer)
 
 
-def unrolled(dim: Any) -> bool:
+def unrolled(g: Graph, dim: Any) -> bool:
     """Whether an axis is written out instead of looped over."""
-    return isinstance(dim, (int, np.integer)) and int(dim) <= UNROLL
+    return isinstance(dim, (int, np.integer)) and int(dim) <= g.unroll
 
 
 def indices(g: Graph, shape: Sequence[Any]) -> list[Index]:
@@ -150,7 +149,7 @@ def indices(g: Graph, shape: Sequence[Any]) -> list[Index]:
     found: list[Index] = [()]
     level = 0
     for dim in shape:
-        if unrolled(dim):
+        if unrolled(g, dim):
             found = [(*index, g.const(k)) for index in found for k in range(dim)]
         else:
             var = g.var(level, size(g, dim))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+UNROLL = 16  # an axis of known length up to this is written out, longer ones become loops
 CHEAP = 3  # operations, up to which a number is computed again rather than stored
 COSTS = {"const": 0, "var": 0, "name": 0, "load": 0, "call": 8, "/": 4, "reduce": 50}
 IDENTITY = {"+": 0, "*": 1, "max": -float("inf"), "min": float("inf"), "&&": True, "||": False}
@@ -84,8 +85,11 @@ class Statement:
 class Graph:
     """All expressions of one program."""
 
-    def __init__(self, writer: Callable[[Graph, Sequence[Buffer]], list[str]]) -> None:
+    def __init__(
+        self, writer: Callable[[Graph, Sequence[Buffer]], list[str]], unroll: int = UNROLL
+    ) -> None:
         self._writer = writer
+        self.unroll = unroll
         self._nodes: dict[tuple, Node] = {}
         self._buffers: dict[tuple, Buffer] = {}
         self._given: dict[str, Buffer] = {}

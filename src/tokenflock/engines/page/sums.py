@@ -40,7 +40,7 @@ def over(
     axes: list[list[Node]] = []
     loops: list[Node] = []
     for dim in shape:
-        if unrolled(dim):
+        if unrolled(g, dim):
             axes.append([g.const(k) for k in range(dim)])
         else:
             loops.append(g.var(level + len(loops), size(g, dim)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from jax.extend.core import Literal
 
 from tokenflock.engines.page import elementwise, keys, solving, sums, views
@@ -42,7 +43,9 @@ def run(g: Graph, jaxpr: Any, consts: Sequence[Any], arrays: Sequence[Field]) ->
     values |= {var: _constant(g, const) for var, const in zip(jaxpr.constvars, consts)}
 
     def read(var: Any) -> Field:
-        return known(g, var.val) if isinstance(var, Literal) else values[var]
+        if isinstance(var, Literal):
+            return known(g, np.asarray(var.val, var.aval.dtype))
+        return values[var]
 
     for eqn in jaxpr.eqns:
         results = _equation(g, eqn, [read(var) for var in eqn.invars])

@@ -1,0 +1,323 @@
+"""Expressions to loops of LLVM: the loops that a page runs in JavaScript, on vectors of systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tokenflock.engines.native.words import (
+    ARITHMETIC,
+    BITS,
+    COMPARE,
+    Kind,
+    arithmetic,
+    comparison,
+    constant,
+    conversion,
+    function,
+)
+from tokenflock.engines.page.emit import Emitter, Kernel, Scope
+from tokenflock.engines.page.graph import IDENTITY, Buffer, Graph, Node, Statement
+from tokenflock.engines.page.writing import ATOM, Text
+from tokenflock.errors import UserError
+
+
+class LaneEmitter(Emitter):
+    """Writes LLVM that fills some buffers.
+
+    `own` says of each given array whether every system has its own; numbers made of these alone
+    are vectors, all others are computed once for all systems.
+    """
+
+    def __init__(
+        self, graph: Graph, roots: Sequence[Buffer], own: Mapping[str, bool], lanes: int
+    ) -> None:
+        self.own, self.lanes = own, lanes
+        self.slots: list[str] = []  # room for loop variables and sums
+        self._vectors: dict[Node, bool] = {}
+        self._rooms: dict[Buffer, bool] = {}
+        super().__init__(graph, roots)
+
+    @property
+    def kernel(self) -> type[Kernel]:
+        return LaneKernel
+
+    # what differs between systems
+
+    def vector(self, node: Node) -> bool:
+        """Whether a number differs between systems."""
+        if node not in self._vectors:
+            loaded = node.op == "load" and self.laned(node.what)
+            self._vectors[node] = loaded or any(self.vector(arg) for arg in node.args)
+        return self._vectors[node]
+
+    def laned(self, buffer: Buffer) -> bool:
+        """Whether every system has its own numbers in a buffer."""
+        if buffer not in self._rooms:
+            entries = (entry for _, entry in buffer.entries)
+            self._rooms[buffer] = self.own.get(buffer.name, False) or any(map(self.vector, entries))
+        return self._rooms[buffer]
+
+    def kind(self, node: Node) -> Kind:
+        """The kind of a number."""
+        if node.dtype not in ("f32", "int", "u32", "bool"):
+            raise UserError(f"the compiled loop has no numbers of the kind {node.dtype}")
+        return Kind(node.dtype, self.lanes if self.vector(node) else 1)
+
+    # loops and memory
+
+    def slot(self, letter: str, kind: str) -> str:
+        """A name for a place on the stack."""
+        name = f"%{self.graph.fresh(letter)}"
+        self.slots.append(f"{name} = alloca {kind}, align 64")
+        return name
+
+    def scope(self, var: Node, outer: Scope) -> Scope:
+        made = Scope(var, outer)
+        made.names[var] = f"%{self.graph.fresh('i')}"
+        return made
+
+    def looped(self, scope: Scope) -> list[str]:
+        if scope.var is None:
+            raise ValueError("a loop without a variable")
+        end, before = self.length(scope.var.what[2])
+        return [*before, *counted(scope.names[scope.var], end, scope.lines, self)]
+
+    def length(self, size: Node) -> tuple[str, list[str]]:
+        """The length of an axis, and the lines that compute it."""
+        lines: list[str] = []
+
+        def visit(node: Node) -> str:
+            if node.op == "const":
+                return str(node.what)
+            if node.op == "name":
+                return f"%{node.what}"
+            if node.op not in ("+", "*"):
+                raise UserError(f"the compiled loop knows no axis of length {node.op}")
+            a, b = map(visit, node.args)
+            name = f"%{self.graph.fresh('z')}"
+            lines.append(f"{name} = {arithmetic(node.op, Kind('int', 1), a, b)}")
+            return name
+
+        return visit(size), lines
+
+    def assign(
+        self, kernel: Kernel, scope: Scope, buffer: Buffer, place: Node, entry: Node
+    ) -> None:
+        kind = Kind(buffer.dtype, self.lanes if self.laned(buffer) else 1)
+        value, there = kernel.text(entry, scope)[0], kernel.text(place, scope)[0]
+        value = stretched(self, value, self.kind(entry), kind, scope.lines)
+        scope.lines += self.stored(value, kind, buffer.name, there)
+
+    def stored(self, value: str, kind: Kind, name: str, place: str) -> list[str]:
+        """The lines that write a number to its place."""
+        address, lines = f"%{self.graph.fresh('g')}", []
+        if kind.dtype == "bool" or (kind.dtype == "int" and kind.lanes == 1):
+            word, wide = f"%{self.graph.fresh('g')}", "zext" if kind.dtype == "bool" else "trunc"
+            lines, value = [f"{word} = {wide} {kind.text} {value} to {kind.kept}"], word
+        return [
+            *lines,
+            f"{address} = getelementptr {kind.kept}, ptr %{name}, i64 {place}",
+            f"store {kind.kept} {value}, ptr {address}, align 4",
+        ]
+
+    def _statement(self, statement: Statement) -> None:
+        raise UserError("the compiled loop does no sorting, no scans and no linear algebra")
+
+
+class LaneKernel(Kernel):
+    """Writes the numbers of one nest of loops."""
+
+    emitter: LaneEmitter
+
+    def text(self, node: Node, scope: Scope) -> Text:
+        node = self.emitter.replaced(node)
+        for around in scope.chain():
+            if node in around.names:
+                return around.names[node], ATOM
+        if node.op == "const":
+            return constant(node.what, self.emitter.kind(node)), ATOM
+        if node.op == "name":
+            return f"%{node.what}", ATOM
+        home = scope.home(node)
+        if node.op == "reduce":
+            self._reduce(node, home)
+            return home.names[node], ATOM
+        if node.op in ("floor", "trunc"):  # of a quotient of whole numbers
+            node = self._quotient(node)
+        args = [self.text(arg, home)[0] for arg in node.args]
+        home.names[node] = self._written(node, args, home.lines)
+        return home.names[node], ATOM
+
+    def _quotient(self, node: Node) -> Node:
+        (inner,) = node.args
+        if inner.op != "/" or any(arg.dtype not in ("int", "u32") for arg in inner.args):
+            raise UserError(f"the compiled loop cannot do {node.op}")
+        return self.emitter.graph.node("/", inner.args, None, node.dtype)
+
+    def _written(self, node: Node, args: list[str], lines: list[str]) -> str:
+        """The name of a number, whose line is written."""
+        emitter = self.emitter
+        kind, kinds = emitter.kind(node), [emitter.kind(arg) for arg in node.args]
+        if node.op == "load":
+            return _loaded(emitter, node, kind, args[0], lines)
+        wide = [Kind(old.dtype, kind.lanes) for old in kinds]
+        if node.op == "?":  # one truth for all systems is a jump, which the processor foresees
+            wide[0] = kinds[0]
+        args = [
+            stretched(emitter, arg, old, new, lines) for arg, old, new in zip(args, kinds, wide)
+        ]
+        name = f"%{emitter.graph.fresh('v')}"
+        lines += _operation(emitter, node, kind, wide, args, name)
+        return name
+
+    def reduce(self, home: Scope, nodes: Sequence[Node]) -> None:
+        emitter = self.emitter
+        inner = emitter.scope(nodes[0].what[1], home)
+        kinds = [emitter.kind(node) for node in nodes]
+        rooms = [emitter.slot("r", kind.text) for kind in kinds]
+        for room, node, kind in zip(rooms, nodes, kinds):
+            start = constant(_identity(node), kind)
+            home.lines.append(f"store {kind.text} {start}, ptr {room}, align 64")
+        for room, node, kind in zip(rooms, nodes, kinds):
+            term = self.text(node.args[0], inner)[0]
+            old, new = (f"%{emitter.graph.fresh('s')}" for _ in range(2))
+            inner.lines.append(f"{old} = load {kind.text}, ptr {room}, align 64")
+            inner.lines += _grown(emitter, node.what[0], kind, old, term, new)
+            inner.lines.append(f"store {kind.text} {new}, ptr {room}, align 64")
+        home.lines += emitter.looped(inner)
+        for room, node, kind in zip(rooms, nodes, kinds):
+            home.names[node] = f"%{emitter.graph.fresh('r')}"
+            home.lines.append(f"{home.names[node]} = load {kind.text}, ptr {room}, align 64")
+
+
+def counted(i: str, end: str, body: Sequence[str], emitter: LaneEmitter) -> list[str]:
+    """A loop in which i runs from 0 to end - 1."""
+    room, label = emitter.slot("k", "i64"), emitter.graph.fresh("L")
+    return [
+        f"store i64 0, ptr {room}",
+        f"br label %{label}",
+        f"{label}:",
+        f"{i} = load i64, ptr {room}",
+        f"%{label}.on = icmp slt i64 {i}, {end}",
+        f"br i1 %{label}.on, label %{label}.in, label %{label}.out",
+        f"{label}.in:",
+        *body,
+        f"%{label}.next = add nsw i64 {i}, 1",
+        f"store i64 %{label}.next, ptr {room}",
+        f"br label %{label}",
+        f"{label}.out:",
+    ]
+
+
+def stretched(emitter: LaneEmitter, value: str, old: Kind, new: Kind, lines: list[str]) -> str:
+    """A number of all systems as a vector, where one is wanted."""
+    if old.lanes == new.lanes:
+        return value
+    word = new.text.split(" x ")[1].rstrip(">")
+    if not value.startswith("%"):
+        return "<" + ", ".join([f"{word} {value}"] * new.lanes) + ">"
+    if old.text != word:  # a whole number of 64 bits
+        name = f"%{emitter.graph.fresh('t')}"
+        lines.append(f"{name} = trunc {old.text} {value} to {word}")
+        value = name
+    first, every = (f"%{emitter.graph.fresh('t')}" for _ in range(2))
+    lines += [
+        f"{first} = insertelement {new.text} poison, {word} {value}, i64 0",
+        f"{every} = shufflevector {new.text} {first}, {new.text} poison,"
+        f" <{new.lanes} x i32> zeroinitializer",
+    ]
+    return every
+
+
+def _loaded(emitter: LaneEmitter, node: Node, kind: Kind, place: str, lines: list[str]) -> str:
+    if emitter.vector(node.args[0]):
+        raise UserError("the compiled loop reads the same places of memory for all systems")
+    buffer, fresh = node.what, emitter.graph.fresh
+    base = f"@{buffer.name}" if buffer.name in emitter.graph.data else f"%{buffer.name}"
+    address, value = f"%{fresh('g')}", f"%{fresh('v')}"
+    lines += [
+        f"{address} = getelementptr {kind.kept}, ptr {base}, i64 {place}",
+        f"{value} = load {kind.kept}, ptr {address}, align 4",
+    ]
+    if kind.kept == kind.text:
+        return value
+    word = f"%{fresh('v')}"
+    change = "trunc" if kind.dtype == "bool" else "sext"
+    lines.append(f"{word} = {change} {kind.kept} {value} to {kind.text}")
+    return word
+
+
+def _operation(
+    emitter: LaneEmitter, node: Node, kind: Kind, kinds: list[Kind], args: list[str], name: str
+) -> list[str]:
+    """The lines of one operation."""
+    op = node.op
+    if op in COMPARE:
+        return [f"{name} = {comparison(op, kinds[0], *args)}"]
+    if op in ARITHMETIC or op in BITS:
+        return [f"{name} = {arithmetic(op, kind, *args)}"]
+    if op in ("max", "min"):
+        return _extreme(emitter, op, kind, *args, name)
+    if op == "?":
+        parts = ", ".join(f"{one.text} {arg}" for one, arg in zip(kinds, args))
+        return [f"{name} = select {parts}"]
+    if op == "neg":
+        return [f"{name} = fneg {kind.text} {args[0]}"]
+    if op in ("!", "~"):
+        ones = constant(True if op == "!" else -1, kind)
+        return [f"{name} = xor {kind.text} {args[0]}, {ones}"]
+    if op == "to":
+        return [f"{name} = {conversion(kinds[0], kind, args[0])}"]
+    if op == "call" and node.what == "Number.isFinite":
+        return _finite(emitter, kinds[0], args[0], name)
+    if op == "call" and node.what == "Math.sign":
+        return _sign(emitter, kind, args[0], name)
+    if op == "call":
+        return [f"{name} = {function(node, kind, args)}"]
+    raise UserError(f"the compiled loop cannot do {op}")
+
+
+def _identity(node: Node) -> float | int | bool:
+    """What a sum (product, maximum, ...) starts from."""
+    start = IDENTITY[node.what[0]]
+    if node.dtype in ("int", "u32") and node.what[0] in ("max", "min"):
+        return -(2**31) if start < 0 else 2**31 - 1
+    return start
+
+
+def _grown(
+    emitter: LaneEmitter, op: str, kind: Kind, total: str, term: str, name: str
+) -> list[str]:
+    """The lines that take one more term into a sum, a product, a maximum, ..."""
+    if op in ("max", "min"):
+        return _extreme(emitter, op, kind, term, total, name)
+    return [f"{name} = {arithmetic(op, kind, total, term)}"]
+
+
+def _extreme(emitter: LaneEmitter, op: str, kind: Kind, a: str, b: str, name: str) -> list[str]:
+    test = f"%{emitter.graph.fresh('q')}"
+    which = comparison(">" if op == "max" else "<", kind, a, b)
+    word = Kind("bool", kind.lanes).text
+    return [
+        f"{test} = {which}",
+        f"{name} = select {word} {test}, {kind.text} {a}, {kind.text} {b}",
+    ]
+
+
+def _finite(emitter: LaneEmitter, kind: Kind, a: str, name: str) -> list[str]:
+    rest = f"%{emitter.graph.fresh('q')}"
+    return [
+        f"{rest} = fsub {kind.text} {a}, {a}",
+        f"{name} = fcmp oeq {kind.text} {rest}, {constant(0, kind)}",
+    ]
+
+
+def _sign(emitter: LaneEmitter, kind: Kind, a: str, name: str) -> list[str]:
+    up, down, first = (f"%{emitter.graph.fresh('q')}" for _ in range(3))
+    word = Kind("bool", kind.lanes).text
+    return [
+        f"{up} = fcmp ogt {kind.text} {a}, {constant(0, kind)}",
+        f"{down} = fcmp olt {kind.text} {a}, {constant(0, kind)}",
+        f"{first} = select {word} {down}, {kind.text} {constant(-1, kind)}, {kind.text} {a}",
+        f"{name} = select {word} {up}, {kind.text} {constant(1, kind)}, {kind.text} {first}",
+    ]
