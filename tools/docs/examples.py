@@ -83,6 +83,8 @@ def index(examples: list[Example], runs: dict[str, Ran], source: Path, head: str
     """Cards of the scripts, and the table of contents that orders them."""
     cards = "\n".join(_card(example, runs[example.name], source) for example in examples)
     pages = "\n".join(example.page.partition("/")[2].removesuffix(".md") for example in examples)
+    if not examples:
+        return f"{head}\n\nThere are none yet.\n"
     return (
         f"{head}\n\n````{{container}} cards\n{cards}\n````\n\n"
         f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n\n{pages}\n```\n"

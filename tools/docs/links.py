@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import sys
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[2]
@@ -59,12 +60,16 @@ def relinked(text: str, source: str, page: str, made: frozenset[str] = frozenset
             return link[0]
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), to))
         home = site_path(target)
-        if not (PROJECT / target).exists() and (home is None or home not in made):
+        there = (PROJECT / target).exists() or home in made
+        if not there and link["bang"]:
+            print(f"{source}: the picture {link['to']} is not there yet", file=sys.stderr)
+            return f"*({link['text']})*"
+        if not there:
             raise BrokenLink(f"{source}: [{link['text']}]({link['to']}) leads to no file")
         if home is None:
             return link["text"] if "`" in link["text"] else f"`{link['text']}`"
-        there = posixpath.relpath(home, posixpath.dirname(page) or ".")
-        return f"{link['bang']}[{link['text']}]({there}{'#' + part if part else ''})"
+        way = posixpath.relpath(home, posixpath.dirname(page) or ".")
+        return f"{link['bang']}[{link['text']}]({way}{'#' + part if part else ''})"
 
     return _outside_code(text, lambda prose: LINK.sub(change, prose))
 

@@ -33,19 +33,20 @@ class Ran:
 
 
 @cache
-def _library() -> str:
-    """A digest of the library and of the runner: what was run with another one is run again."""
-    digest = hashlib.sha256(RUNNER.read_bytes())
-    for path in sorted((PROJECT / "src").rglob("*")):
-        if path.suffix in (".py", ".js", ".css", ".html", ".json"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+def digest() -> str:
+    """Of the library and of these tools: what was run with another one is run again."""
+    made = hashlib.sha256()
+    for folder in (PROJECT / "src", PROJECT / "tools" / "docs"):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in (".py", ".js", ".css", ".html", ".json"):
+                made.update(path.read_bytes())
+    return made.hexdigest()
 
 
 def ran(name: str, sources: list[str], kept: Path) -> Ran:
     """Run the cells of one page, or take what they showed when nothing has changed since."""
     text = json.dumps(sources)
-    folder = kept / f"{name}-{hashlib.sha256((text + _library()).encode()).hexdigest()[:16]}"
+    folder = kept / f"{name}-{hashlib.sha256((text + digest()).encode()).hexdigest()[:16]}"
     if not (folder / "outputs.json").exists():
         for old in kept.glob(f"{name}-????????????????"):
             shutil.rmtree(old)
