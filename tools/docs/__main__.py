@@ -21,8 +21,7 @@ from pathlib import Path
 
 import assembling
 import running
-
-PROJECT = Path(__file__).parents[2]
+from home import PROJECT
 
 
 def options(arguments: list[str]) -> argparse.Namespace:

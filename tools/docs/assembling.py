@@ -13,13 +13,13 @@ import examples
 import reference
 import verdicts
 from cells import Cell, asks_to_run, of_page
+from home import PROJECT
 from links import PAGES, relinked, within
 from running import Ran, all_ran, digest
 from writing import Place, text_of
 
-PROJECT = Path(__file__).parents[2]
 DOCS = PROJECT / "docs"
-CONTENTS = {  # what stands in the table of contents, in its order; a page that is not here is an error
+CONTENTS = {  # in its order; a page that is not here is an error
     "Learn": ["lessons/index", "questions", "problems/index", "gallery"],
     "Do": ["howto/index", "everything", "sharp-bits", "glossary"],
     "Essays": [
@@ -76,7 +76,9 @@ def whole(asked: argparse.Namespace, source: Path, kept: Path) -> None:
     ) | {f"{name}/index.md" for name in HEADS}
     live = {page: of_page(text) for text, page in texts.values() if asks_to_run(text)}
     cells = {each.name: each.code for each in scripts}
-    cells |= {_word(page): [cell.text for cell in found if cell.runs] for page, found in live.items()}
+    cells |= {
+        _word(page): [cell.text for cell in found if cell.runs] for page, found in live.items()
+    }
     runs = all_ran(cells, kept, asked.workers)
     for page, text in generated.items():
         _write(source / page, text)
@@ -122,7 +124,10 @@ def _word(page: str) -> str:
 def _texts() -> dict[str, tuple[str, str]]:
     """Every text by its path in the repository: what it says, and its page."""
     paths = sorted(DOCS.rglob("*.md"))
-    made = {within(path): (path.read_text(encoding="utf-8"), str(path.relative_to(DOCS))) for path in paths}
+    made = {
+        within(path): (path.read_text(encoding="utf-8"), str(path.relative_to(DOCS)))
+        for path in paths
+    }
     for name, page in PAGES.items():
         if page != "index.md":
             made[name] = ((PROJECT / name).read_text(encoding="utf-8"), page)
@@ -131,7 +136,9 @@ def _texts() -> dict[str, tuple[str, str]]:
 
 def _generated(reports: Path | None, kept: Path) -> dict[str, str]:
     """Pages that come from the code; kept while it stays the same."""
-    mark = digest() + ("" if reports is None else str(reports.resolve()))
+    mark = digest(*sorted(Path(__file__).parent.glob("*.py"))) + (
+        "" if reports is None else str(reports.resolve())
+    )
     store = kept / "generated.json"
     if reports is None and store.exists():
         old = json.loads(store.read_text(encoding="utf-8"))
@@ -139,7 +146,9 @@ def _generated(reports: Path | None, kept: Path) -> dict[str, str]:
             return old["pages"]
     made = reference.pages() | verdicts.pages(reports)
     made["catalogue.md"] = catalogues.page()
-    rows = "\n".join(f"| [`{name}`]({name}.md) | {head} |" for name, head in reference.HEADS.items())
+    rows = "\n".join(
+        f"| [`{name}`]({name}.md) | {head} |" for name, head in reference.HEADS.items()
+    )
     made["reference/index.md"] = REFERENCE.format(rows=rows, pages="\n".join(reference.FOLDERS))
     kept.mkdir(parents=True, exist_ok=True)
     store.write_text(json.dumps({"mark": mark, "pages": made}), encoding="utf-8")

@@ -13,10 +13,15 @@ import re
 import sys
 from pathlib import Path
 
-PROJECT = Path(__file__).parents[2]
+from home import PROJECT
+
 LINK = re.compile(r"(?P<bang>!?)\[(?P<text>[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*)\]\((?P<to>[^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changes.md",
+}
 
 
 class BrokenLink(ValueError):

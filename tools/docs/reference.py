@@ -7,18 +7,12 @@ import enum
 import importlib
 import inspect
 import re
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from docstrings import escaped, markdown
 
-PROJECT = Path(__file__).parents[2]
-sys.path.insert(0, str(PROJECT / "src"))
-sys.path.insert(0, str(PROJECT))
-
-from tokenflock.catalogue import KINDS, Entry, entries, summary  # noqa: E402
+from tokenflock.catalogue import KINDS, Entry, entries, summary
 
 HEADS = {  # what a folder is, in one line
     "tokenflock": "Verbs: what you do with a law. `import tokenflock as flock`.",
@@ -49,7 +43,9 @@ EXTRA = {  # folders without a list of their own: what a reader of these pages n
 
 def module(folder: str) -> ModuleType:
     """The module of a folder."""
-    return importlib.import_module("tokenflock" if folder == "tokenflock" else f"tokenflock.{folder}")
+    return importlib.import_module(
+        "tokenflock" if folder == "tokenflock" else f"tokenflock.{folder}"
+    )
 
 
 def public(folder: str) -> dict[str, Any]:
@@ -78,7 +74,10 @@ def page(folder: str) -> str:
     parts = [f"# {where}", HEADS[folder]]
     if rooms:
         parts.append("Folders: " + ", ".join(_room(folder, name) for name in rooms) + ".")
-    rows = [f"| [`{name}`](#{anchor(folder, name)}) | {first(value)} |" for name, value in things.items()]
+    rows = [
+        f"| [`{name}`](#{anchor(folder, name)}) | {first(value)} |"
+        for name, value in things.items()
+    ]
     parts.append("\n".join(["| name | |", "|---|---|", *rows]))
     parts += [thing(folder, name, value) for name, value in things.items()]
     return "\n\n".join(parts) + "\n"
@@ -220,7 +219,9 @@ def _parameter(parameter: inspect.Parameter) -> str:
     text = f"{stars}{parameter.name}" + (f": {kind}" if kind else "")
     if parameter.default is parameter.empty:
         return text
-    return f"{text} = {_value(parameter.default)}" if kind else f"{text}={_value(parameter.default)}"
+    return (
+        f"{text} = {_value(parameter.default)}" if kind else f"{text}={_value(parameter.default)}"
+    )
 
 
 def _value(default: Any) -> str:

@@ -15,7 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-PROJECT = Path(__file__).parents[2]
+from home import PROJECT
+
 RUNNER = Path(__file__).with_name("runner.py")
 
 
@@ -33,20 +34,19 @@ class Ran:
 
 
 @cache
-def digest() -> str:
-    """Of the library and of these tools: what was run with another one is run again."""
+def digest(*more: Path) -> str:
+    """Of the library, and of tools beside it: what was made with others is made again."""
     made = hashlib.sha256()
-    for folder in (PROJECT / "src", PROJECT / "tools" / "docs"):
-        for path in sorted(folder.rglob("*")):
-            if path.suffix in (".py", ".js", ".css", ".html", ".json"):
-                made.update(path.read_bytes())
+    for path in [*sorted((PROJECT / "src").rglob("*")), *more]:
+        if path.suffix in (".py", ".js", ".css", ".html", ".json"):
+            made.update(path.read_bytes())
     return made.hexdigest()
 
 
 def ran(name: str, sources: list[str], kept: Path) -> Ran:
     """Run the cells of one page, or take what they showed when nothing has changed since."""
     text = json.dumps(sources)
-    folder = kept / f"{name}-{hashlib.sha256((text + digest()).encode()).hexdigest()[:16]}"
+    folder = kept / f"{name}-{hashlib.sha256((text + digest(RUNNER)).encode()).hexdigest()[:16]}"
     if not (folder / "outputs.json").exists():
         for old in kept.glob(f"{name}-????????????????"):
             shutil.rmtree(old)

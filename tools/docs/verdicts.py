@@ -1,7 +1,7 @@
 """The verdicts: every claim of every paper, what was measured, and the interval it must lie in.
 
-The numbers that claims read are kept at quick scale in `tests/data/items`, so claims are judged anew
-by today's code each time the pages are built, in seconds, and no file of verdicts can go stale.
+The numbers that claims read are kept at quick scale in `tests/data/items`, so claims are judged
+anew by today's code each time the pages are built, and no file of verdicts can go stale.
 `python tools/docs --claims report` takes the claims.json of reports (at paper scale, say) instead,
 where they have an item.
 """
@@ -15,23 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from docstrings import mathematical
-import reference  # puts the project on the path
-
 from tests.papers.numbers import stored
+
 from tokenflock.reproduction.item import Item, Paper, papers
 
 MODEL = "perspective/fig1"  # judged here for a small model that clusters, which the tests make
 HEAD = """# Verdicts
 
-Every paper is a folder of code, every figure and statement a file in it, and every sentence that can
-be checked is a *claim*: the number that was measured, and the interval in which it must lie. A claim
-that leaves its interval turns red, here and in the tests. {told}
+Every paper is a folder of code, every figure and statement a file in it, and every sentence that
+can be checked is a *claim*: the number that was measured, and the interval in which it must lie. A
+claim that leaves its interval turns red, here and in the tests. {told}
 
 | paper | items | claims | hold | fail | print corrected |
 |---|---|---|---|---|---|
 {rows}
 
-Run them yourself: `tokenflock reproduce perspective`, or at the published sizes with `--scale paper`.
+Run them yourself: `tokenflock reproduce perspective`, at the published sizes with `--scale paper`.
 Where print departs from what is right is collected in [errata](../errata.md).
 
 ```{{toctree}}
@@ -71,7 +70,9 @@ def pages(reports: Path | None = None) -> dict[str, str]:
     told = KEPT if reports is None else "The numbers are those of the reports that were given."
     rows = "\n".join(_row(paper, found) for paper, found in every.items())
     names = "\n".join(paper.name for paper in every)
-    total = Counter(claim["verdict"] for found in every.values() for each in found for claim in each.claims)
+    total = Counter(
+        claim["verdict"] for found in every.values() for each in found for claim in each.claims
+    )
     told += f" {total.total()} claims: {total['holds']} hold, {total['fails']} fail."
     return made | {"verdicts/index.md": HEAD.format(told=told, rows=rows, pages=names)}
 
@@ -81,7 +82,8 @@ def _row(paper: Paper, found: list[Judged]) -> str:
     count = Counter(claim["verdict"] for claim in claims)
     errata = sum(bool(claim["erratum"]) for claim in claims)
     name = f"[{mathematical(paper.title)}]({paper.name}.md)"
-    return f"| {name} | {len(found)} | {len(claims)} | {count['holds']} | {count['fails']} | {errata} |"
+    cells = [name, len(found), len(claims), count["holds"], count["fails"], errata]
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def page(paper: Paper, found: list[Judged]) -> str:
@@ -102,10 +104,8 @@ def _item(each: Judged) -> str:
         else ""
     )
     rows = "\n".join(_claim(claim) for claim in each.claims)
-    return (
-        f"{head}\n\n{how}{note}\n\n| claim | source | measured | must lie in | |\n"
-        f"|---|---|---|---|---|\n{rows}"
-    )
+    table = f"| claim | source | measured | must lie in | |\n|---|---|---|---|---|\n{rows}"
+    return f"{head}\n\n{how}{note}\n\n```{{container}} verdicts\n{table}\n```"
 
 
 def _claim(claim: dict[str, Any]) -> str:
@@ -116,7 +116,7 @@ def _claim(claim: dict[str, Any]) -> str:
     if claim["error"]:
         measured += f" ± {claim['error']:.1g}"
     verdict = claim["verdict"]
-    mark = {"holds": "✓ holds", "fails": "✗ fails"}.get(verdict, verdict)
+    mark = {"holds": "✓", "fails": "**✗ fails**"}.get(verdict, verdict)
     cells = [said, mathematical(claim["source"]), measured, interval(claim["interval"]), mark]
     return "| " + " | ".join(" ".join(cell.split()) for cell in cells) + " |"
 
@@ -144,5 +144,3 @@ def interval(ends: list[float | None]) -> str:
     if high is None:
         return f"at least {low:.5g}"
     return f"exactly {low:.5g}" if low == high else f"{low:.5g} to {high:.5g}"
-
-
