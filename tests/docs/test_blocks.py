@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -32,7 +34,9 @@ def marked(page: Path):
 @pytest.mark.parametrize("page", [marked(page) for page in PAGES if blocks(page)])
 def test_its_code_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    scope = {"__name__": "__page__"}
+    home = ModuleType("shown_on_a_page")
+    monkeypatch.setitem(sys.modules, home.__name__, home)  # classes look for the module they are in
+    scope = vars(home)
     for number, code in enumerate(blocks(page), 1):
         with redirect_stdout(io.StringIO()):
             exec(compile(code, f"{page.name}, block {number}", "exec"), scope)

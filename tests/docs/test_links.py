@@ -14,7 +14,9 @@ TEXTS = [
     *sorted((PROJECT / "examples").rglob("*.py")),
 ]
 LINK = re.compile(r"\]\((?P<to>[^)\s]+)\)")
-CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+CODE = re.compile(  # and formulas
+    r"^```.*?^```|\$\$.+?\$\$|\$[^$\n]+\$|`[^`\n]*`", re.DOTALL | re.MULTILINE
+)
 MADE = ("verdicts/", "catalogue.md", "reference/")  # pages that are generated from the code
 
 
@@ -28,9 +30,9 @@ def leads_somewhere(path: Path, to: str) -> bool:
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_links_lead_to_files(path):
     text = path.read_text(encoding="utf-8")
-    prose = CODE.sub("", text) if path.suffix == ".md" else text
     if path.suffix == ".py":  # the text of a script is in its comments
-        prose = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+        text = "\n".join(line for line in text.splitlines() if line.startswith("#"))
+    prose = CODE.sub("", text)
     for to in (found["to"] for found in LINK.finditer(prose)):
         if to.startswith(("http:", "https:", "#", "mailto:")):
             continue

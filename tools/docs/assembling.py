@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import catalogues
+import docstrings
 import examples
 import reference
 import verdicts
@@ -136,7 +137,8 @@ def _texts() -> dict[str, tuple[str, str]]:
 
 def _generated(reports: Path | None, kept: Path) -> dict[str, str]:
     """Pages that come from the code; kept while it stays the same."""
-    mark = digest(*sorted(Path(__file__).parent.glob("*.py"))) + (
+    makers = (reference, verdicts, catalogues, docstrings)
+    mark = digest(*(Path(str(maker.__file__)) for maker in makers)) + (
         "" if reports is None else str(reports.resolve())
     )
     store = kept / "generated.json"

@@ -16,7 +16,9 @@ from pathlib import Path
 from home import PROJECT
 
 LINK = re.compile(r"(?P<bang>!?)\[(?P<text>[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*)\]\((?P<to>[^)\s]+)\)")
-FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+VERBATIM = re.compile(  # fenced code, formulas, code in a line
+    r"^```.*?^```|\$\$.+?\$\$|(?<!\\)\$[^$\n]+\$|`[^`\n]+`(?!\])", re.DOTALL | re.MULTILINE
+)
 PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -80,9 +82,9 @@ def relinked(text: str, source: str, page: str, made: frozenset[str] = frozenset
 
 
 def _outside_code(text: str, change) -> str:
-    """Change prose; fenced code stays."""
+    """Change prose; code and formulas stay."""
     parts, end = [], 0
-    for block in FENCED.finditer(text):
+    for block in VERBATIM.finditer(text):
         parts += [change(text[end : block.start()]), block[0]]
         end = block.end()
     return "".join([*parts, change(text[end:])])
