@@ -61,3 +61,30 @@ def test_the_catalogue_lists_every_member_with_its_options(tools):
             row = re.search(rf"^\|.*\[`{entry.name}`\]\(reference/{kind}\.md#.*$", page, re.M)
             assert row, f"{kind}.{entry.name} is not in the catalogue"
             assert all(f"`{option.name}`" in row[0] for option in entry.options)
+
+
+@pytest.mark.parametrize(
+    "module", ["cells", "docstrings", "links", "reference", "verdicts"], ids=lambda name: name
+)
+def test_the_tools_do_what_their_docstrings_show(tools, module):
+    import doctest
+    import importlib
+
+    done = doctest.testmod(importlib.import_module(module))
+    assert done.attempted > 0 and done.failed == 0
+
+
+def test_a_claim_is_a_row_with_its_formula_its_number_and_its_interval(tools):
+    import importlib
+
+    from tokenflock.reproduction.claim import Claim, between
+
+    verdicts = importlib.import_module("verdicts")
+    claim = Claim("c", "the norm $|x_1|$ of x_1 is one", "(2.1)", 1.0001, between(0.9, 1.1), 0.02)
+    row = verdicts._claim(claim.as_json())
+    assert row == (
+        r"| the norm $\vert x_1\vert $ of x\_1 is one | (2.1) | 1.0001 ± 0.02 | 0.9 to 1.1 | ✓ |"
+    )
+    false = Claim("c", "s", "(2.1)", 2.0, between(0.9, 1.1), erratum="printed 2")
+    assert "✗ fails" in verdicts._claim(false.as_json())
+    assert "*In print:* printed 2" in verdicts._claim(false.as_json())

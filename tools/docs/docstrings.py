@@ -23,9 +23,18 @@ def escaped(text: str) -> str:
 
 
 def mathematical(text: str) -> str:
-    """Prose with `$…$` formulas: they stay, the rest is made harmless."""
+    """Prose with `$…$` formulas: they stay, the rest is made harmless. Bars in formulas would end
+    the cell of a table, and are written out.
+
+    >>> mathematical("a_1 of $|x_1|$")
+    'a\\\\_1 of $\\\\vert x_1\\\\vert $'
+    """
     parts = MATHS.split(text)
-    return "".join(part if k % 2 else escaped(part) for k, part in enumerate(parts))
+    return "".join(_barless(part) if k % 2 else escaped(part) for k, part in enumerate(parts))
+
+
+def _barless(formula: str) -> str:
+    return formula.replace(r"\|", r"\Vert ").replace("|", r"\vert ")
 
 
 def markdown(doc: str | None) -> str:
