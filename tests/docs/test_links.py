@@ -13,7 +13,7 @@ TEXTS = [
     *sorted((PROJECT / "docs").rglob("*.md")),
     *sorted((PROJECT / "examples").rglob("*.py")),
 ]
-LINK = re.compile(r"\]\((?P<to>[^)\s]+)\)")
+LINK = re.compile(r"(?:\]\(|\bsrc(?:set)?=\")(?P<to>[^)\s\"]+)")
 CODE = re.compile(  # and formulas
     r"^```.*?^```|\$\$.+?\$\$|\$[^$\n]+\$|`[^`\n]*`", re.DOTALL | re.MULTILINE
 )
