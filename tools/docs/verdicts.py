@@ -131,10 +131,12 @@ def number(value: float | None) -> str:
 
 
 def interval(ends: list[float | None]) -> str:
-    """An interval in words where one end is open.
+    """An interval in words where one end is open, as a middle and a width where it is narrow.
 
     >>> interval([None, 1.0]), interval([0.5, None]), interval([0.0, 1.0])
     ('at most 1', 'at least 0.5', '0 to 1')
+    >>> interval([0.9999999, 1.0000001])
+    '1 ± 1e-07'
     """
     low, high = ends
     if low is None and high is None:
@@ -143,4 +145,8 @@ def interval(ends: list[float | None]) -> str:
         return f"at most {high:.5g}"
     if high is None:
         return f"at least {low:.5g}"
-    return f"exactly {low:.5g}" if low == high else f"{low:.5g} to {high:.5g}"
+    if low == high:
+        return f"exactly {low:.5g}"
+    if f"{low:.5g}" == f"{high:.5g}":
+        return f"{(low + high) / 2:.5g} ± {(high - low) / 2:.1g}"
+    return f"{low:.5g} to {high:.5g}"
