@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-sys.path.insert(0, str(PROJECT / "tools" / "docs"))
+sys.path.append(str(PROJECT / "tools" / "docs"))
 
 from cells import FormatError, of_page, of_script, summary, title  # noqa: E402
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("latex2mathml", reason="needs pip install 'tokenflock[docs]'")
 pytest.importorskip("sphinx", reason="needs pip install 'tokenflock[docs]'")
 PROJECT = Path(__file__).parents[2]
-sys.path.insert(0, str(PROJECT / "docs" / "_ext"))
+sys.path.append(str(PROJECT / "docs" / "_ext"))
 
 from mathml import mathml  # noqa: E402
 
