@@ -17,8 +17,10 @@ from typing import Any
 from docstrings import mathematical
 from tests.papers.numbers import stored
 
+from tokenflock.reproduction.claim import Claim
 from tokenflock.reproduction.item import Item, Paper, papers
 
+TEXTS = ("statement", "source", "note", "erratum")
 MODEL = "perspective/fig1"  # judged here for a small model that clusters, which the tests make
 HEAD = """# Verdicts
 
@@ -60,7 +62,12 @@ def judged(item: Item, reports: Path | None) -> Judged:
         for note in reports.rglob(f"data/{item.name}.json"):
             return Judged(item, json.loads(note.read_text(encoding="utf-8"))["claims"])
     claims = item.load().claims(stored(item.name))
-    return Judged(item, [claim.as_json() for claim in claims])
+    return Judged(item, [values(claim) for claim in claims])
+
+
+def values(claim: Claim) -> dict[str, Any]:
+    """A claim as plain values, its texts with their formulas as they are written."""
+    return claim.as_json() | {name: getattr(claim, name) for name in TEXTS}
 
 
 def pages(reports: Path | None = None) -> dict[str, str]:
