@@ -10,9 +10,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from tokenflock.cli import stopping
 from tokenflock.cli.console import console, errors
-from tokenflock.pages.paper import claims_in_words, counted, interval, measured
+from tokenflock.pages.claims import counted
+from tokenflock.pages.paper import claims_in_words
 from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
 from tokenflock.reproduction.item import Item
+from tokenflock.reproduction.numerals import interval, measured
 from tokenflock.reproduction.outcome import Outcome, Report
 from tokenflock.reproduction.reproduce import Audience
 
