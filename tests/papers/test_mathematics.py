@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import unicodedata
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tokenflock import papers
+from tokenflock.reproduction.claim import Claim, at_most
 from tokenflock.reproduction.mathematics import mathml, plain, unicode
 
 PIECES = [*"xβn1e^_(){}[]⟨⟩|√²₁⁻-−+=<,*&\"'ẋ≠ ", "2.5", "cos", "max", "1e-9"]
@@ -98,3 +103,35 @@ def test_a_thousand_brackets_are_no_trouble(sign):
     assert "<math>" in mathml(f"${sign * 900}x$")
     assert "<math>" not in mathml(f"${sign * 9000}x$")
     assert unicode(f"${'(' * 300}{')' * 300}$").count("(") == 300
+
+
+def texts():
+    """The texts of all claims as their files have them; a number stands for what is filled in."""
+    for path in sorted(Path(papers.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Claim":
+                named = [word.value for word in node.keywords if word.arg in ("note", "erratum")]
+                for part in (*node.args[1:3], *named):
+                    if isinstance(part, ast.Constant):
+                        yield path.name, str(part.value)
+                    if isinstance(part, ast.JoinedStr):
+                        parts = (value for value in part.values)
+                        words = (v.value if isinstance(v, ast.Constant) else "7" for v in parts)
+                        yield path.name, "".join(map(str, words))
+
+
+def test_no_formula_of_a_claim_stands_outside_its_marks():
+    """Greek letters, relations, powers and indices are mathematics, and set as such."""
+    told = list(texts())
+    assert len(told) > 500
+    for name, text in told:
+        rest = re.sub(r"\$[^$]+\$|`[^`]+`", "", text)
+        assert "$" not in rest and "`" not in rest, (name, text)
+        assert re.search(r"[α-ωΓ=≤≥√^_∫²⁻₁]|\de[-−+]\d", rest) is None, (name, text)
+
+
+def test_claims_are_plain_in_json_and_marked_where_they_are_remembered():
+    claim = Claim("name", "at $β = 1e-9$", "(1)", 1.0, at_most(2), note="$x_1$ of `C1`")
+    assert claim.as_json()["statement"] == "at β = 1e-9"
+    assert claim.as_json()["note"] == "x_1 of C1"
+    assert claim.as_json(marked=True)["statement"] == claim.statement

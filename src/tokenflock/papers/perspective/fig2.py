@@ -142,14 +142,15 @@ def _draw_map(ax: Axes) -> None:
     half = float(saddle_threshold(N))
     with look(ax) as theme:
         strong, middle, light = theme.palette[0], theme.palette[5], theme.shades[1]
+        on_light = theme.ink if theme.name == "light" else theme.paper
         boxes = [  # column, from beta, to beta, colour, hatch, text, colour of the text
-            (0, 0, 1, middle, "", "Thm 4.3\n$\\beta\\leq1$", theme.ink),
-            (0, half, top, middle, "", "Thm 5.1, $\\beta\\gtrsim n^2$", theme.ink),
+            (0, 0, 1, middle, "", "Thm 4.3\n$\\beta\\leq1$", on_light),
+            (0, half, top, middle, "", "Thm 5.1, $\\beta\\gtrsim n^2$", on_light),
             (0, 1, half, light, "///", "", theme.ink),
             (0, SYNCHRONISED, 0, light, "///", "", theme.ink),
             (0, FAILS, SYNCHRONISED, theme.paper, "", "open", theme.soft),
             (0, low, FAILS, theme.palette[2], "", "fails if 3 divides $n$", theme.paper),
-            (1, 0, top, middle, "", "Thm 6.1\nevery $\\beta\\geq0$\n(arXiv 2405.18273)", theme.ink),
+            (1, 0, top, middle, "", "Thm 6.1\nevery $\\beta\\geq0$\n(arXiv 2405.18273)", on_light),
             (2, 0, top, strong, "", "Thm 6.3\nexponential\nrate", theme.paper),
             (
                 3,
@@ -202,7 +203,12 @@ def _label_map(ax: Axes, theme: Theme, edges: tuple[float, ...], top: float, low
         ax.text(edges[0] + 0.03, value * 0.93, text, va="top", fontsize=7, bbox=note | {"pad": 0.4})
     ax.plot(edges[1:], [1 / N] * 4, ":", color=theme.paper, linewidth=1)
     ax.text(
-        (edges[1] + edges[2]) / 2, 0.22, "Thm 4.3: $\\beta\\leq C/n$", ha="center", fontsize=7.5
+        (edges[1] + edges[2]) / 2,
+        0.22,
+        "Thm 4.3: $\\beta\\leq C/n$",
+        ha="center",
+        fontsize=7.5,
+        color=theme.ink if theme.name == "light" else theme.paper,
     )
     ax.axhline(0, color=theme.ink, linewidth=0.8)
     ax.text(

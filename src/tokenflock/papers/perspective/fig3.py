@@ -218,6 +218,11 @@ def _grid(kind: xr.DataTree) -> Figure:
     return figure
 
 
+def live() -> tuple[SelfAttention, Uniform]:
+    """The law of the picture, to be watched on the page."""
+    return SelfAttention(beta=5.0), Uniform(n=32, d=3)
+
+
 def claims(data: xr.DataTree) -> list[Claim]:
     """What the numbers say."""
     statements = [

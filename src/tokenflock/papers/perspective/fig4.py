@@ -149,6 +149,11 @@ def _draw_lifetimes(ax: Axes, part: xr.Dataset) -> None:
         ax.set_title("lifetimes: theory (lines), measured (dots)")
 
 
+def live() -> tuple[SelfAttention, Uniform]:
+    """The law of the picture, to be watched on the page."""
+    return SelfAttention(beta=9.0), Uniform(n=32, d=2)
+
+
 def claims(data: xr.DataTree) -> list[Claim]:
     """What the numbers say."""
     lifetimes = data["lifetimes"].to_dataset()

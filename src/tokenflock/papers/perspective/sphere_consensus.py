@@ -127,6 +127,11 @@ def draw(data: xr.Dataset) -> Figure:
     return figure
 
 
+def live() -> tuple[SelfAttention, Uniform]:
+    """The law of the picture, to be watched on the page."""
+    return SelfAttention(beta=1.0), Uniform(n=32, d=3)
+
+
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the numbers say."""
     cells = [(law, beta) for law in data.law.values for beta in data.beta.values]

@@ -192,6 +192,11 @@ def _draw_exponents(ax: Axes, data: xr.DataTree) -> None:
         ax.set_title("theory (lines) and measured (dots)")
 
 
+def live() -> tuple[SelfAttention, Uniform]:
+    """The law of the picture, to be watched on the page."""
+    return SelfAttention(beta=4.0), Uniform(n=32, d=2)
+
+
 def claims(data: xr.DataTree) -> list[Claim]:
     """What the numbers say."""
     pairs, polygons = data["pairs"].to_dataset(), data["polygons"].to_dataset()
