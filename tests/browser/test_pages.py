@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_headings_are_in_order_and_every_picture_says_what_it_shows(opened, name
     shown = opened(name, 800, "light")
     levels = shown.eval_on_selector_all("h1, h2, h3", "all => all.map(one => +one.tagName[1])")
     assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:]))
+    assert all(after - before <= 1 for before, after in pairwise(levels))
     words = shown.eval_on_selector_all("img", "all => all.map(one => one.alt)")
     assert words and all(len(alt.split()) > 4 for alt in words)
 

@@ -32,7 +32,7 @@ from tokenflock.starts import Given, Uniform
 from tokenflock.theory import pair_time
 
 SOURCE = "Theorem 4.1"
-CAPTION = "See every token approach the first like e^(-t/2), later ones from farther."
+CAPTION = "See every token approach the first like $e^(−t/2)$, later ones from farther."
 N, D, END, DELTA = 16, 3, 400.0, 1e-3
 TIMES = np.append(np.arange(41.0), END)
 PAIRS = ((1.0, 2.5), (4.0, 2.0), (9.0, 1.2))  # beta, angle

@@ -42,7 +42,7 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import middle_critical_time, pair_cosine, position_influence
 
 SOURCE = "arXiv 2605.09213: lost in the middle"
-CAPTION = "See the end count more than the middle before t_crit, and no more after it."
+CAPTION = "See the end count more than the middle before $t_crit$, and no more after it."
 BETA, SLOPE, M = 1.0, 1.0, 8.0
 MODES = np.arange(1, 9)  # a_m t falls like e^(-m log m): eight are enough at beta = 1
 PLACES = np.linspace(0.05, 0.95, 19)

@@ -34,7 +34,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import plateau_energy
 
 SOURCE = "Staircase example (published code)"
-CAPTION = "See steps that sharpen as beta grows, at the same places of log(t) / beta."
+CAPTION = "See steps that sharpen as $β$ grows, at the same places of $log(t)/β$."
 BETAS = (500.0, 1000.0, 1500.0, 2000.0, 3000.0, 4000.0)
 UNIT = 0.5 * np.log(2000.0) / np.sqrt(2000.0)
 PLACES = np.array([0.0, 0.5, 2.0, 4.0, 7.0])

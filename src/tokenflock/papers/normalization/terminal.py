@@ -24,7 +24,7 @@ from tokenflock.starts import Given, Hemisphere, Orthogonal
 from tokenflock.theory import normalised_flow
 
 SOURCE = "Terminal rates"
-CAPTION = "See straight lines of slope -2 on the left (a power), and exponentials on the right."
+CAPTION = "See straight lines of slope $−2$ on the left (a power), and exponentials on the right."
 N, D, BETA, ALPHA = 12, 4, 2.0, 0.5
 SLOW = ("pre", "mix", "peri")
 EQUAL_N, EQUAL_BETA = 16, 3.0
