@@ -72,11 +72,13 @@ def test_a_group_that_is_only_typed_is_not_shown():
     assert shown == "e−2t"
 
 
-def test_a_line_may_break_before_a_relation_and_after_a_comma():
-    assert mathml("$a = b$").count("</math> <math>") == 1
-    assert mathml("$a, b$").count("</math> <math>") == 1
-    assert mathml("$[0, 1)$").count("<math>") == 1
-    assert mathml("$f(a = b, c)$").count("<math>") == 1
+def test_a_line_may_break_before_a_relation_and_after_a_comma_of_what_is_long():
+    long = "a + b + c + d + e + f + g"
+    assert mathml(f"$h = {long}$").count("</math> <math>") == 2  # and before a late sum
+    assert mathml(f"${long}, h$").endswith("</math> <math><mi>h</mi></math>")
+    assert mathml("$β = 5.912396$").count("<math>") == 1
+    assert mathml(f"$[{long}, 1)$").count("<math>") == 1
+    assert mathml(f"$f(h = {long})$").count("<math>") == 1
 
 
 def test_plain_text_is_what_was_typed():

@@ -92,6 +92,7 @@ _PIECE = re.compile(r"\$\$|\$([^$]+)\$|`([^`]+)`")
 _DEEPEST = 40  # brackets within brackets
 _CLOSE = ' lspace="0"'  # what begins a piece has a space before it already
 _MOST = 1000  # characters of a formula; what is longer is none
+_WHOLE = 22  # characters of a formula that stays in one line
 _LONGEST = 18  # characters of a piece that a line need not be able to break
 
 
@@ -357,8 +358,12 @@ def _parts(text: str) -> tuple[str, str]:
 
 
 def _page(formula: str) -> str:
-    """One or more `<math>`: a line may break between them, before a relation or after a comma."""
-    pieces = [piece for piece in _pieces(_parsed(formula)) if _words(piece)]
+    """One `<math>`, or several where it is long: a line may break between them, before a relation
+    or after a comma.
+    """
+    whole = _parsed(formula)
+    short = len(_words(whole)) <= _WHOLE
+    pieces = [piece for piece in ([whole] if short else _pieces(whole)) if _words(piece)]
     return " ".join(f"<math>{_row(piece)}</math>" for piece in pieces)
 
 
