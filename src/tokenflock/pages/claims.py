@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
-from tokenflock.pages.grouping import Group, grouped
+from tokenflock.pages.grouping import ClaimGroup, grouped
 from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
 from tokenflock.reproduction.mathematics import mathml
 from tokenflock.reproduction.numerals import interval, measured
@@ -80,7 +80,7 @@ def _single(claim: Claim) -> str:
     )
 
 
-def _many(group: Group) -> str:
+def _many(group: ClaimGroup) -> str:
     """One row whose cases are a small table."""
     claims = group.claims
     shared = len({claim.note for claim in claims}) == 1
@@ -97,7 +97,7 @@ def _many(group: Group) -> str:
     )
 
 
-def _case(group: Group, place: int, shared: bool) -> str:
+def _case(group: ClaimGroup, place: int, shared: bool) -> str:
     claim = group.claims[place]
     values = "".join(f"<td>{_value(column.values[place])}</td>" for column in group.columns)
     note = "" if shared else _remarks([claim], errata=False)

@@ -33,7 +33,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Group:
+class ClaimGroup:
     """One claim, or several that differ in a few words; the sentence is theirs in common."""
 
     claims: tuple[Claim, ...]
@@ -41,7 +41,7 @@ class Group:
     columns: tuple[Column, ...] = ()
 
 
-def grouped(claims: Sequence[Claim]) -> list[Group]:
+def grouped(claims: Sequence[Claim]) -> list[ClaimGroup]:
     """Claims whose sentences differ in a few numbers or names, together; each in its first place.
 
     >>> def say(beta): return Claim(f"{beta}", f"at $β = {beta}$ tokens meet", "", 0.0, (0.0, 1.0))
@@ -98,9 +98,9 @@ def _values(rows: Sequence[Sequence[Part]], place: int) -> tuple[str, ...]:
     return tuple(parts[place][0] for parts in rows)
 
 
-def _group(claims: list[Claim], rows: list[list[Part]]) -> Group:
+def _group(claims: list[Claim], rows: list[list[Part]]) -> ClaimGroup:
     if len(claims) == 1:
-        return Group(tuple(claims), claims[0].statement)
+        return ClaimGroup(tuple(claims), claims[0].statement)
     shown = [text for text, _ in rows[0]]
     columns: dict[tuple[str, ...], Column] = {}
     for place in _differing(rows):
@@ -108,7 +108,7 @@ def _group(claims: list[Claim], rows: list[list[Part]]) -> Group:
         columns.setdefault(values, Column(_name(rows[0], place), values))
         prose = rows[0][place][1] == "word" and "".join(shown[:place]).count("$") % 2 == 0
         shown[place] = _listed(values, " or " if prose else ", ")
-    return Group(tuple(claims), "".join(shown), tuple(columns.values()))
+    return ClaimGroup(tuple(claims), "".join(shown), tuple(columns.values()))
 
 
 def _listed(values: Sequence[str], last: str) -> str:
