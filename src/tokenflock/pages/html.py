@@ -7,28 +7,10 @@ import re
 from html import escape
 from pathlib import Path
 
-from tokenflock.reproduction.mathematics import mathml
+from tokenflock.reproduction.mathematics import GREEK, mathml
 
 RESOLUTION = 220  # dots per inch of saved figures
 REMS = 7.5  # of the page for an inch in print
-_LETTERS = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "delta": "δ",
-    "epsilon": "ε",
-    "theta": "θ",
-    "kappa": "κ",
-    "lambda": "λ",
-    "mu": "μ",
-    "pi": "π",
-    "rho": "ρ",
-    "sigma": "σ",
-    "tau": "τ",
-    "phi": "φ",
-    "psi": "ψ",
-    "Gamma": "Γ",
-}
 _SUB = re.compile(
     r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])"
     r"_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))"
@@ -92,9 +74,7 @@ def greek(text: str) -> str:
     'β = 4, |τ| ≤ 3.2, cos θ_1'
     """
     text = _SCIENTIFIC.sub(_power, text.replace("<=", "≤").replace(">=", "≥"))
-    return re.sub(
-        rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda at: _LETTERS[at[0]], text
-    )
+    return re.sub(rf"(?<![A-Za-z])({'|'.join(GREEK)})(?![A-Za-z])", lambda at: GREEK[at[0]], text)
 
 
 def formulas(text: str) -> str:

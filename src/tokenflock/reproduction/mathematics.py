@@ -24,7 +24,7 @@ from decimal import Decimal
 from functools import lru_cache
 from html import escape
 
-_GREEK = {
+GREEK = {
     "alpha": "α",
     "beta": "β",
     "gamma": "γ",
@@ -41,8 +41,8 @@ _GREEK = {
     "phi": "φ",
     "psi": "ψ",
     "Gamma": "Γ",
-    "sqrt": "√",
 }
+_GREEK = GREEK | {"sqrt": "√"}
 _COMMANDS = _GREEK | {
     "le": "≤",
     "leq": "≤",
