@@ -89,7 +89,7 @@ def _tally(claims: Sequence[Claim]) -> Text:
 def _claim(claim: Claim) -> None:
     head = Text(f"{claim.verdict:>7} ", style=_LOOK[claim.verdict])
     console.print(Text.assemble(head, Text(claim.id, style="cyan")), soft_wrap=True)
-    _paragraph(Text(unicode(f"{claim.statement} ({claim.source})")), _INDENT)
+    _paragraph(Text(unicode(f"{claim.statement} [{claim.source}]")), _INDENT)
     found = unicode(f"measured {measured(claim)}, must be {interval(claim)}")
     _paragraph(Text(found), _INDENT)
     if claim.verdict != HOLDS and claim.note:
