@@ -67,7 +67,7 @@ def test_two_models(folder, tmp_path):
     (tmp_path / "gpt2" / "prompts.json").write_text((folder / "prompts.json").read_text())
     page = tmp_path / "two.html"
     assert run("probe", "--compare", folder, tmp_path / "gpt2", "--report", page) == 0
-    assert "<h1>albert and gpt2</h1>" in page.read_text()
+    assert "<h1>albert and gpt2: do their tokens cluster?</h1>" in page.read_text()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     Progress,
@@ -30,10 +31,37 @@ WAITING = "compiling, once for this size, unless that is done"
 
 
 def complain(message: str) -> None:
-    """One line on standard error."""
-    errors.print(
-        "[bold red]error:[/]", escape(" ".join(message.split())), soft_wrap=True, emoji=False
-    )
+    """One sentence on standard error: in lines of whole words on a terminal, else in one line."""
+    text = Text.assemble(("error:", "bold red"), " ", " ".join(message.split()))
+    hanging(text, 7, errors)
+
+
+def hanging(text: Text, indent: int, where: Console = console) -> None:
+    """A text whose further lines are indented; no word is broken that fits into a line. What is no
+    terminal gets one line.
+    """
+    if not where.is_terminal or where.width <= indent + 10:
+        where.print(text, soft_wrap=True)
+        return
+    first, *_ = text.wrap(where, where.width) or [text]
+    rest = text[len(first.plain) :]
+    while rest.plain.startswith(" "):
+        rest = rest[1:]
+    where.print(first, soft_wrap=True)
+    if rest.plain:
+        where.print(Padding(rest, (0, 0, 0, indent)))
+
+
+def described(name: str, text: str, width: int) -> None:
+    """A name in full, and what it is beside it, further lines indented to the same place; below it
+    where the name is wider than its column.
+    """
+    if len(name) < width:
+        line = Text.assemble((f"{name:<{width}}", "cyan"), text)
+        hanging(line, width)
+    else:
+        console.print(Text(name, style="cyan"), soft_wrap=True)
+        hanging(Text(" " * width + text), width)
 
 
 def say(text: str, title: str = "") -> None:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from tokenflock.catalogue import KINDS, Entry, entries, find
-from tokenflock.cli.console import console
+from tokenflock.cli.console import console, described
 from tokenflock.errors import UserError
+
+WIDEST = 28  # columns of a name; a longer one has a line of its own
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -43,16 +46,11 @@ def listing(
 
 
 def _table(kind: str) -> None:
-    from rich.table import Table
-
-    table = Table(
-        box=None, padding=(0, 2), show_header=False, title=f"[bold]{kind}[/]", title_justify="left"
-    )
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_column()
-    for entry in entries(kind):
-        table.add_row(entry.slug, entry.summary)
-    console.print(table)
+    console.print(Text(kind, style="bold"))
+    shown = entries(kind)
+    width = min(max(len(entry.slug) for entry in shown), WIDEST) + 2
+    for entry in shown:
+        described(f"  {entry.slug}", entry.summary, width + 2)
     console.print()
 
 
@@ -63,6 +61,5 @@ def _full(entry: Entry) -> None:
         console.print("\n[bold]options[/]")
         for option in entry.options:
             default = "required" if option.default is None else f"default {option.default}"
-            console.print(
-                f"  --{option.name:<12} {option.doc} ({default})".replace(" ()", ""), markup=False
-            )
+            said = f"{option.doc} ({default})".replace(" ()", "")
+            described(f"  --{option.name}", said, 18)

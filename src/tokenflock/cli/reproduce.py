@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from rich.text import Text
 
 from tokenflock.cli import stopping
-from tokenflock.cli.console import console, keep_compiled, say
+from tokenflock.cli.console import console, described, hanging, keep_compiled, say
+from tokenflock.pages.html import greek
 from tokenflock.reproduction.item import find, papers
+from tokenflock.reproduction.mathematics import unicode
 
 Name = Annotated[
     str,
@@ -87,20 +90,10 @@ def known(model: str | None) -> None:
 
 
 def _list() -> None:
-    from rich.table import Table
-
     for paper in papers():
-        table = Table(
-            box=None,
-            padding=(0, 2),
-            show_header=False,
-            title=f"[bold]{paper.name}[/]  {paper.title}",
-            title_justify="left",
-        )
-        table.add_column(style="cyan", no_wrap=True)
-        table.add_column(no_wrap=True)
-        table.add_column()
+        hanging(Text.assemble((paper.name, "bold"), f"  {paper.title}"), 2)
+        width = max(len(item.name) for item in paper.items) + 4
         for item in paper.items:
-            table.add_row(item.name, item.source, item.title)
-        console.print(table)
+            said = f"{unicode(item.source)}: {unicode(greek(item.title))}"
+            described(f"  {item.name}", said, width)
         console.print()

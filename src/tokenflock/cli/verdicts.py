@@ -1,50 +1,60 @@
-"""Verdicts on a terminal: a line for each item as it ends, and what to look at in the end."""
+"""Verdicts on a terminal: a line for each item as it ends, one bar below them, and what to look at
+in the end.
+
+The bar and the lines are printed by one console, so that neither cuts the other; where standard
+output is no terminal there are only lines.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.padding import Padding
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from tokenflock.cli import stopping
-from tokenflock.cli.console import console, errors
-from tokenflock.pages.paper import claims_in_words, counted, interval, measured
+from tokenflock.cli.console import console, hanging
+from tokenflock.pages.claims import counted
+from tokenflock.pages.paper import claims_in_words
 from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
 from tokenflock.reproduction.item import Item
+from tokenflock.reproduction.mathematics import unicode
+from tokenflock.reproduction.numerals import interval, measured
 from tokenflock.reproduction.outcome import Outcome, Report
 from tokenflock.reproduction.reproduce import Audience
 
 _LOOK = {HOLDS: "green", FAILS: "bold red", NOT_RUN: "yellow"}
+_NAME = 40  # columns of an item's name
+_INDENT = 8
 
 
 @contextmanager
 def watching(items: Sequence[Item]) -> Iterator[Audience]:
-    """A bar over all items with the time left, one within the item, a line for each that ends."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
+    """One bar over all items, which moves within an item too, and a line for each that ends."""
+    columns: tuple[ProgressColumn, ...] = (
         TextColumn("{task.fields[count]}"),
+        BarColumn(bar_width=20),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
-        whole = bar.add_task("all items", total=len(items), count=f"0/{len(items)}")
-        part = bar.add_task("", total=None, count="")
+    live = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not live) as bar:
+        task = bar.add_task("", total=len(items), count=f"0/{len(items)}")
+        ended: list[str] = []
 
         def begins(item: Item) -> None:
-            bar.reset(part, total=None, description=item.name, count="")
+            bar.update(task, description=item.name, refresh=True)
 
         def goes(done: int, total: int) -> None:
             stopping.check()
-            bar.update(part, completed=done, total=total, count=f"{done / max(total, 1):.0%}")
-
-        ended: list[str] = []
+            bar.update(task, completed=len(ended) + done / max(total, 1))
 
         def ends(outcome: Outcome, remembered: bool) -> None:
             ended.append(outcome.item.name)
-            bar.update(whole, completed=len(ended), count=f"{len(ended)}/{len(items)}")
+            count = f"{len(ended)}/{len(items)}"
+            bar.update(task, completed=len(ended), count=count, description="")
             _line(outcome, remembered)
 
         yield Audience(begins, goes, ends)
@@ -55,29 +65,40 @@ def tell(report: Report, every: bool = False) -> None:
     shown = [claim for claim in report.claims if every or claim.verdict == FAILS]
     for claim in shown:
         _claim(claim)
-    console.print(f"\n{claims_in_words(len(report.claims))}: {_tally(report.claims)}")
+    console.print()
+    console.print(
+        Text.assemble(f"{claims_in_words(len(report.claims))}: ", _tally(report.claims)),
+        soft_wrap=True,
+    )
 
 
 def _line(outcome: Outcome, remembered: bool) -> None:
     took = "as before" if remembered else f"{outcome.seconds:.1f} s"
-    told = _tally(outcome.claims)
-    console.print(f"[cyan]{outcome.item.name:<34}[/] {took:>9}  {told}", soft_wrap=True)
+    name = Text(f"{outcome.item.name:<{_NAME}} ", style="cyan")
+    line = Text.assemble(name, f"{took:>9}  ", _tally(outcome.claims))
+    hanging(line, _NAME + 12)
     if outcome.verdict == NOT_RUN:
-        console.print(f"    {escape(outcome.problem)}", soft_wrap=True)
+        _paragraph(Text(outcome.problem), 4)
 
 
-def _tally(claims: Sequence[Claim]) -> str:
-    return ", ".join(f"[{_LOOK[verdict]}]{words}[/]" for verdict, words in counted(claims).items())
+def _tally(claims: Sequence[Claim]) -> Text:
+    told = (Text(words, style=_LOOK[verdict]) for verdict, words in counted(claims).items())
+    return Text(", ").join(told)
 
 
 def _claim(claim: Claim) -> None:
-    console.print(
-        f"[{_LOOK[claim.verdict]}]{claim.verdict:>7}[/] [cyan]{claim.id}[/]", soft_wrap=True
-    )
-    console.print(f"        {escape(claim.statement)} ({escape(claim.source)})", soft_wrap=True)
-    console.print(
-        f"        measured {escape(measured(claim))}, must be {escape(interval(claim))}",
-        soft_wrap=True,
-    )
+    head = Text(f"{claim.verdict:>7} ", style=_LOOK[claim.verdict])
+    console.print(Text.assemble(head, Text(claim.id, style="cyan")), soft_wrap=True)
+    _paragraph(Text(unicode(f"{claim.statement} [{claim.source}]")), _INDENT)
+    found = unicode(f"measured {measured(claim)}, must be {interval(claim)}")
+    _paragraph(Text(found), _INDENT)
     if claim.verdict != HOLDS and claim.note:
-        console.print(f"        {escape(claim.note)}", soft_wrap=True)
+        _paragraph(Text(unicode(claim.note)), _INDENT)
+
+
+def _paragraph(text: Text, indent: int) -> None:
+    """A text to the right of an indent: in lines of whole words on a terminal, else in one."""
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, indent)))
+    else:
+        console.print(Text(" " * indent) + text, soft_wrap=True)

@@ -7,31 +7,18 @@ import re
 from html import escape
 from pathlib import Path
 
+from tokenflock.reproduction.mathematics import GREEK, mathml
+
 RESOLUTION = 220  # dots per inch of saved figures
 REMS = 7.5  # of the page for an inch in print
-_LETTERS = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "delta": "δ",
-    "epsilon": "ε",
-    "theta": "θ",
-    "kappa": "κ",
-    "lambda": "λ",
-    "mu": "μ",
-    "pi": "π",
-    "rho": "ρ",
-    "sigma": "σ",
-    "tau": "τ",
-    "phi": "φ",
-    "psi": "ψ",
-    "Gamma": "Γ",
-}
 _SUB = re.compile(
     r"((?<![A-Za-z])(?:[A-Za-z]|min|max|sup|sum)|[^\x00-\x7f])"
     r"_(?:\{([^{}]*)\}|([0-9A-Za-z]+|[α-ω*]))"
 )
-_SUP = re.compile(r"\^(?:\{([^{}]*)\}|\(((?:[^()]|\([^()]*\))*)\)|([-−]?(?:[0-9]+|[A-Za-zα-ω])))")
+_SUP = re.compile(
+    r"\^(?:\{([^{}]*)\}|\(((?:[^()]|\([^()]*\))*)\)|([-−]?(?:[0-9]+(?:\.[0-9]+)?|[A-Za-zα-ω])))"
+)
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?\d+)(?!\w)")
 STYLE = Path(__file__).with_name("page.css")
 
 
@@ -47,12 +34,21 @@ def page(title: str, body: str) -> str:
     )
 
 
-def picture(path: Path, caption: str) -> str:
-    """A PNG file as part of a page, about as wide as it is in print."""
-    label, width = escape(caption, quote=True), _pixels(path) / RESOLUTION * REMS
-    return (
-        f'<img alt="{label}" style="width: {width:.1f}rem"'
+def picture(path: Path, alt: str, dark: Path | None = None) -> str:
+    """A PNG file as part of a page, about as wide as it is in print; another one for dark screens
+    where there is one.
+    """
+    label, (wide, high) = escape(alt, quote=True), _pixels(path)
+    image = (
+        f'<img alt="{label}" width="{wide}" height="{high}" loading="lazy"'
+        f' style="width: {wide / RESOLUTION * REMS:.1f}rem"'
         f' src="data:image/png;base64,{_text(path)}">'
+    )
+    if dark is None:
+        return image
+    source = f"data:image/png;base64,{_text(dark)}"
+    return (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{source}">{image}</picture>'
     )
 
 
@@ -77,10 +73,8 @@ def greek(text: str) -> str:
     >>> greek("beta = 4, |tau| <= 3.2, cos theta_1")
     'β = 4, |τ| ≤ 3.2, cos θ_1'
     """
-    text = text.replace("<=", "≤").replace(">=", "≥")
-    return re.sub(
-        rf"(?<![A-Za-z])({'|'.join(_LETTERS)})(?![A-Za-z])", lambda at: _LETTERS[at[0]], text
-    )
+    text = _SCIENTIFIC.sub(_power, text.replace("<=", "≤").replace(">=", "≥"))
+    return re.sub(rf"(?<![A-Za-z])({'|'.join(GREEK)})(?![A-Za-z])", lambda at: GREEK[at[0]], text)
 
 
 def formulas(text: str) -> str:
@@ -88,6 +82,8 @@ def formulas(text: str) -> str:
 
     >>> formulas("E_beta of x_i < e^{-2e^beta t}, as pair_density says")
     'E<sub>β</sub> of x<sub>i</sub> &lt; e<sup>-2e<sup>β</sup> t</sup>, as pair_density says'
+    >>> formulas("10^14.7 and 1e-12")
+    '10<sup>14.7</sup> and 10<sup>−12</sup>'
     """
     html, before = escape(greek(text)), ""
     while html != before:  # from the outside in
@@ -97,14 +93,30 @@ def formulas(text: str) -> str:
     return html
 
 
+def prose(text: str) -> str:
+    """Marked text as `mathml` sets it; plain text as `formulas` does.
+
+    >>> prose("at $β_1$"), prose("beta_1 = 4")
+    ('at <math><msub><mi>β</mi><mn>1</mn></msub></math>', 'β<sub>1</sub> = 4')
+    """
+    return mathml(text) if "$" in text else formulas(text)
+
+
+def _power(found: re.Match[str]) -> str:
+    """A number of plain text with its power of ten."""
+    digits = "" if float(found[1]) == 1 else f"{found[1]}·"
+    return f"{digits}10^{{{int(found[2])}}}".replace("-", "−")
+
+
 def _block(block: str) -> str:
     kept = all(line.startswith("    ") for line in block.splitlines())
-    return f"<pre>{escape(block)}</pre>" if kept else f"<p>{formulas(block)}</p>"
+    return f"<pre>{escape(block)}</pre>" if kept else f"<p>{prose(block)}</p>"
 
 
-def _pixels(path: Path) -> int:
-    """The width of a PNG file, which its header says."""
-    return int.from_bytes(path.read_bytes()[16:20], "big")
+def _pixels(path: Path) -> tuple[int, int]:
+    """Width and height of a PNG file, which its header says."""
+    head = path.read_bytes()[16:24]
+    return int.from_bytes(head[:4], "big"), int.from_bytes(head[4:], "big")
 
 
 def _text(path: Path) -> str:

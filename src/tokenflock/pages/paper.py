@@ -1,45 +1,37 @@
-"""The page of a reproduction: what was checked, with which parameters, how well, and what is wrong
-in print.
+"""The page of a reproduction: what was asked, what came out, with which parameters, how well, and
+what is wrong in print.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from tokenflock import recipe as recipes
+from tokenflock.pages import claims as verdicts
 from tokenflock.pages import html as pages
-from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
-from tokenflock.reproduction.item import papers
+from tokenflock.pages.claims import counted
+from tokenflock.reproduction.claim import FAILS, NOT_RUN
+from tokenflock.reproduction.item import Paper, papers
+from tokenflock.reproduction.mathematics import mathml
+from tokenflock.reproduction.numerals import interval, measured
 from tokenflock.reproduction.outcome import Outcome
 
-_PLURAL = {HOLDS: "hold", FAILS: "fail", NOT_RUN: "not run"}
+_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 def page(outcomes: Sequence[Outcome], folder: Path) -> str:
-    """The whole report as one page; figures and films come from the folder and go into the page."""
-    parts = [_head(outcomes), _contents(outcomes), _errata(outcomes)]
-    parts += [_section(outcome, folder) for outcome in outcomes]
-    return pages.page(_title(outcomes), "\n".join(part for part in parts if part))
-
-
-def counted(claims: Sequence[Claim]) -> dict[str, str]:
-    """How many claims have each verdict that occurs, in words.
-
-    >>> true = Claim("", "", "", 0.0, (-1.0, 1.0))
-    >>> counted([true]), counted([true, true])
-    ({'holds': '1 holds'}, {'holds': '2 hold'})
+    """The whole report as one page; figures and films come from the folder and go into the page.
+    What was not run stands last.
     """
-    count = Counter(claim.verdict for claim in claims)
-    return {
-        verdict: f"{count[verdict]} {_verb(verdict, count)}"
-        for verdict in _PLURAL
-        if count[verdict]
-    }
+    outcomes = sorted(outcomes, key=lambda outcome: outcome.verdict == NOT_RUN)
+    parts = [_head(outcomes, folder), _contents(outcomes), _errata(outcomes)]
+    parts += [_section(outcome, folder) for outcome in outcomes]
+    parts += [_reading(), _machine(outcomes)]
+    return pages.page(_title(outcomes), "\n".join(part for part in parts if part))
 
 
 def claims_in_words(number: int) -> str:
@@ -47,105 +39,84 @@ def claims_in_words(number: int) -> str:
     return "1 claim" if number == 1 else f"{number} claims"
 
 
-def _verb(verdict: str, count: Counter[str]) -> str:
-    return verdict if count[verdict] == 1 else _PLURAL[verdict]
-
-
-def measured(claim: Claim) -> str:
-    """The number, with as many digits as its interval has a use for, and its standard error.
-
-    >>> measured(Claim("front", "", "", 6.7812345, (6.70, 6.86)))
-    '6.781'
-    """
-    if claim.measured is None:
-        return "–"
-    text = _number(claim.measured, _width(claim))
-    return text if claim.error is None else f"{text} ± {claim.error:.2g}"
-
-
-def interval(claim: Claim) -> str:
-    """Where the number must lie.
-
-    >>> low, inside = (-math.inf, 1e-9), (6.70, 6.86)
-    >>> interval(Claim("", "", "", 0.0, low)), interval(Claim("", "", "", 0.0, inside))
-    ('≤ 1e-09', '6.780 ± 0.08')
-    >>> interval(Claim("", "", "", 0.0, (0.12, 0.88)))
-    '0.12 to 0.88'
-    """
-    low, high = claim.interval
-    if math.isinf(low) or math.isinf(high):
-        return f"≤ {high:.4g}" if math.isinf(low) else f"≥ {low:.4g}"
-    if low == high:
-        return f"= {low:.6g}"
-    middle, half = (low + high) / 2, (high - low) / 2
-    if half < 0.2 * abs(middle):
-        return f"{_number(middle, half)} ± {half:.2g}"
-    return f"{_number(low, high - low)} to {_number(high, high - low)}"
-
-
-def _width(claim: Claim) -> float:
-    low, high = claim.interval
-    widths = [(high - low) / 2, claim.error, abs(claim.measured or 0.0), 1.0]
-    width = next((width for width in widths if width and math.isfinite(width)), None)
-    return 1.0 if width is None else min(width, claim.error or width)
-
-
-def _number(value: float, width: float) -> str:
-    """A number to a tenth or a hundredth of a width."""
-    if not math.isfinite(value):
-        return "no number"
-    if value == 0:
-        return "0"
-    places = 1 - math.floor(math.log10(width)) if width > 0 else 6
-    size = math.floor(math.log10(abs(value)))
-    if -4 < size < 6:
-        return f"{value:.{min(max(places, 0), 14)}f}" if places + size >= 2 else f"{value:.3g}"
-    return f"{value:.{min(max(places + size, 1), 12)}e}"
+def _papers(outcomes: Sequence[Outcome]) -> list[Paper]:
+    names = {outcome.item.paper for outcome in outcomes}
+    return [paper for paper in papers() if paper.name in names]
 
 
 def _title(outcomes: Sequence[Outcome]) -> str:
-    names = list(dict.fromkeys(outcome.item.paper for outcome in outcomes))
-    titles = {paper.name: paper.title for paper in papers()}
-    return "; ".join(titles[name] for name in names) or "Nothing was run"
+    known = _papers(outcomes)
+    if len(known) > 2:
+        return f"{_in_words(len(known)).capitalize()} papers on Transformers"
+    return "; ".join(paper.title for paper in known) or "Nothing was run"
 
 
-def _head(outcomes: Sequence[Outcome]) -> str:
-    names = {outcome.item.paper for outcome in outcomes}
-    references = "".join(
-        f"<p class='soft'>{escape(p.reference)}</p>" for p in papers() if p.name in names
-    )
+def _in_words(number: int) -> str:
+    return _WORDS[number] if number < len(_WORDS) else str(number)
+
+
+def _head(outcomes: Sequence[Outcome], folder: Path) -> str:
+    known = _papers(outcomes)
+    references = "".join(f"<p class='soft'>{escape(paper.reference)}</p>" for paper in known)
+    questions = " ".join(pages.prose(paper.question) for paper in known if paper.question)
     count = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
     totals = "".join(
-        f"<span class='{_css(verdict)}'><b>{count[verdict]}</b>"
-        f" {'claim' if count[verdict] == 1 else 'claims'} {_verb(verdict, count)}</span>"
-        for verdict in _PLURAL
-    )
-    scales = ", ".join(sorted({outcome.scale for outcome in outcomes}))
-    devices = ", ".join(sorted({outcome.device for outcome in outcomes}))
-    spent = sum(outcome.seconds for outcome in outcomes)
-    versions = ", ".join(
-        f"{name} {value}" for name, value in recipes.versions("jax", "numpy", "scipy").items()
+        f"<span class='{verdicts.css(verdict) if count[verdict] else 'none'}'>"
+        f"<b>{count[verdict]}</b> {'claim' if count[verdict] == 1 else 'claims'}"
+        f" {verdicts.verb(verdict, count[verdict])}</span>"
+        for verdict in verdicts.PLURAL
     )
     return (
-        f"<h1>{escape(_title(outcomes))}, rerun</h1>{references}\n<div"
-        f" class='totals'>{totals}</div>\n<p class='soft'>Scale: {escape(scales)}. Computed in"
-        f" {_duration(spent)} on {escape(devices)} with {escape(versions)}.</p>\n<p>Each claim is a"
-        " sentence, a number that was measured by running the model, and the interval in which the"
-        " number must lie for the sentence to hold. Intervals come from theory (a closed form, a"
-        " bound), widened by the error of the measurement, or, where the note says so, from"
-        " reading a figure. Beside a measured number, ± is one standard error over random systems;"
-        " in the last column it is half the width of the interval.</p>"
+        f"<h1>{escape(_title(outcomes))}, rerun</h1>\n{_cover(outcomes, folder)}\n<p"
+        f" class='lead'>{questions} {_outcome(outcomes)}</p>\n<div"
+        f" class='totals'>{totals}</div>\n{references}"
+    )
+
+
+def _outcome(outcomes: Sequence[Outcome]) -> str:
+    """What came out, in a sentence or three."""
+    claims = [claim for outcome in outcomes for claim in outcome.claims]
+    count = Counter(claim.verdict for claim in claims)
+    judged = len(claims) - count[NOT_RUN]
+    fails = [claim for claim in claims if claim.verdict == FAILS]
+    words = [
+        f"Of {claims_in_words(judged)} that were checked here by running the models,"
+        f" {'none fails' if not fails else verdicts.counted(fails)[FAILS]}."
+        if judged
+        else "Nothing could be run here."
+    ]
+    errata = len({claim.erratum for claim in claims if claim.erratum})
+    if errata:
+        places = "one place" if errata == 1 else f"{_in_words(errata)} places"
+        words.append(f"In <a href='#errata'>{places}</a> print departs from what is right.")
+    if count[NOT_RUN]:
+        words.append(f"{claims_in_words(count[NOT_RUN]).capitalize()} could not be run.")
+    return " ".join(words)
+
+
+def _cover(outcomes: Sequence[Outcome], folder: Path) -> str:
+    """The picture that the page opens with: the one that its paper names, else the first."""
+    covers = [f"{paper.name}/{paper.cover}" for paper in _papers(outcomes) if paper.cover]
+    drawn = [outcome for outcome in outcomes if outcome.figures]
+    drawn.sort(key=lambda outcome: outcome.item.name not in covers)
+    if not drawn:
+        return ""
+    stem = drawn[0].figures[0]
+    more = f"<a href='#{_anchor(drawn[0])}'>{pages.prose(drawn[0].item.source)}</a>"
+    return (
+        f"<figure class='cover'>{_picture(drawn[0], stem, folder)}"
+        f"<figcaption>{_caption(drawn[0], stem)}(From {more}.)</figcaption></figure>"
     )
 
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
     rows = "\n".join(
-        f"<li><a href='#{_anchor(outcome)}'>{escape(outcome.item.source)}</a>:"
-        f" {pages.formulas(outcome.item.title)} <span class='verdict"
-        f" {_css(outcome.verdict)}'>{', '.join(counted(outcome.claims).values())}</span></li>"
+        f"<li><a href='#{_anchor(outcome)}'>{pages.prose(outcome.item.source)}</a>:"
+        f" {pages.prose(outcome.item.title)} <span class='verdict {verdicts.css(outcome.verdict)}'>"
+        f"{', '.join(counted(outcome.claims).values())}</span></li>"
         for outcome in outcomes
     )
-    return f"<h3>What was checked</h3>\n<ol class='contents'>\n{rows}\n</ol>"
+    return f"<h2>What was checked</h2>\n<ol class='contents'>\n{rows}\n</ol>"
 
 
 def _errata(outcomes: Sequence[Outcome]) -> str:
@@ -156,15 +127,17 @@ def _errata(outcomes: Sequence[Outcome]) -> str:
     if not errata:
         return ""
     rows = "\n".join(
-        f"<tr><td>{pages.formulas(claim.source)}</td><td>{pages.formulas(claim.erratum)}</td>"
-        f"<td class='number'>{measured(claim)}<small>{escape(interval(claim))}</small></td>"
-        f"<td><a href='#{_anchor(outcome)}'>evidence</a></td></tr>"
+        f"<tr><td>{mathml(claim.source)}</td><td class='said'>{mathml(claim.erratum)}</td>"
+        f"<td class='number' data-name='measured'>{mathml(measured(claim))}</td>"
+        f"<td class='number' data-name='must be'>{mathml(interval(claim))}</td>"
+        f"<td><a href='#{escape(claim.id)}'>evidence</a></td></tr>"
         for outcome, claim in errata
     )
+    names = ("where", "what is printed, and what is right", "measured", "must be", "")
+    head = "".join(f"<th scope='col'>{name}</th>" for name in names)
     return (
-        "<h2 id='errata'>Where print departs from what is right</h2>\n<div"
-        " class='scroll'><table><tr><th>where</th><th>what is printed, and what is"
-        f" right</th><th>measured</th><th></th></tr>\n{rows}\n</table></div>"
+        "<h2 id='errata'>Where print departs from what is right</h2>\n<table class='claims"
+        f" errata'>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
     )
 
 
@@ -172,15 +145,16 @@ def _section(outcome: Outcome, folder: Path) -> str:
     item = outcome.item
     pictures = "\n".join(_figure(outcome, stem, folder) for stem in outcome.figures)
     films = "\n".join(
-        f"<figure>{pages.film(folder / path, item.title)}<figcaption><a"
-        f" href='{path}'>{path}</a></figcaption></figure>"
+        f"<figure>{pages.film(folder / path, item.alt(_part(outcome, path)))}<figcaption>"
+        f"{_caption(outcome, path)}<a href='{quote(path)}'>mp4</a></figcaption></figure>"
         for path in outcome.films
     )
-    title = f"{pages.formulas(item.title)} <span class='source'>({escape(item.source)})</span>"
+    source = f"<span class='source'>({pages.prose(item.source)})</span>"
+    head = f"<h2 id='{_anchor(outcome)}'>{pages.prose(item.title)} {source}</h2>"
     how = f"<details><summary>How it was computed</summary>{pages.paragraphs(item.how)}</details>"
-    head = f"<h2 id='{_anchor(outcome)}'>{title}</h2>"
-    shown = [_facts(outcome), pictures, films, _claims(outcome.claims), how, _remake(outcome)]
-    return "\n".join([head, *shown])
+    claims = verdicts.table(outcome.claims)
+    shown = [head, _facts(outcome), pictures, _live(outcome), films, claims, how, _remake(outcome)]
+    return "\n".join(part for part in shown if part)
 
 
 def _facts(outcome: Outcome) -> str:
@@ -190,63 +164,80 @@ def _facts(outcome: Outcome) -> str:
     if outcome.problem:
         return f"<p class='fails'>It broke.</p><pre>{escape(outcome.problem)}</pre>"
     facts = f"{outcome.setting}. {outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
-    return f"<p class='soft'>{pages.formulas(facts)}</p>"
+    return f"<p class='soft'>{pages.prose(facts)}</p>"
 
 
 def _figure(outcome: Outcome, stem: str, folder: Path) -> str:
-    caption = f"{outcome.item.source}: {outcome.item.title}"
-    links = f"<a href='{stem}.png'>png</a>, <a href='{stem}.pdf'>pdf</a>"
-    picture = pages.picture(folder / (stem + ".png"), caption)
-    words = f"{pages.formulas(outcome.item.caption)} " if outcome.item.caption else ""
-    return f"<figure>{picture}<figcaption>{words}{links}</figcaption></figure>"
-
-
-def _claims(claims: Sequence[Claim]) -> str:
-    rows = "\n".join(_row(claim) for claim in claims)
-    head = "<tr><th>verdict</th><th>claim</th><th>measured</th><th>must be</th></tr>"
-    return f"<div class='scroll'><table>{head}\n{rows}\n</table></div>"
-
-
-def _row(claim: Claim) -> str:
-    note = (
-        f"<small>{pages.formulas(claim.note)}</small>"
-        if claim.note and claim.verdict != NOT_RUN
-        else ""
-    )
-    erratum = (
-        f"<small class='erratum'>Erratum: {pages.formulas(claim.erratum)}</small>"
-        if claim.erratum
-        else ""
-    )
-    statement = pages.formulas(_sentence(claim.statement))
+    place = quote(stem)
+    links = f"<a href='{place}.png'>png</a>, <a href='{place}.pdf'>pdf</a>"
+    picture = _picture(outcome, stem, folder)
     return (
-        f"<tr id='{escape(claim.id)}'><td class='verdict"
-        f" {_css(claim.verdict)}'>{claim.verdict}</td><td>{statement} <span"
-        f" class='soft'>[{pages.formulas(claim.source)}]</span>{note}{erratum}</td><td"
-        f" class='number'>{escape(measured(claim))}</td><td"
-        f" class='number'>{escape(interval(claim))}</td></tr>"
+        f"<figure>{picture}<figcaption>{_caption(outcome, stem)}"
+        f"<span class='files'>{links}</span></figcaption></figure>"
     )
 
 
-def _sentence(text: str) -> str:
-    """With a capital and a full stop; a symbol at the beginning (n = 32, log W) stays as it is."""
-    word = re.match(r"(?!log )[a-z]{2,}(?![\w^(])|a (?=[a-z]{2})", text)
-    text = text[0].upper() + text[1:] if word else text
-    return text if text.endswith(".") else text + "."
+def _picture(outcome: Outcome, stem: str, folder: Path) -> str:
+    dark = folder / (stem + "-dark.png")
+    alt = outcome.item.alt(_part(outcome, stem))
+    return pages.picture(folder / (stem + ".png"), alt, dark if dark.exists() else None)
+
+
+def _caption(outcome: Outcome, place: str) -> str:
+    caption = outcome.item.caption_of(_part(outcome, place))
+    return f"{pages.prose(caption)} " if caption else ""
+
+
+def _part(outcome: Outcome, place: str) -> str:
+    """Which of an item's figures or films a file is: '' where there is but one."""
+    return Path(place).name.removesuffix(".mp4").removeprefix(Path(outcome.item.name).name)[1:]
+
+
+def _live(outcome: Outcome) -> str:
+    if not outcome.live:
+        return ""
+    place = quote(outcome.live)
+    return (
+        f"<figure class='live'><iframe loading='lazy' src='{place}'"
+        f" title='{escape(outcome.item.source)}, live'></iframe><figcaption>Live: the same law,"
+        f" computed in this page. Press play, drag to turn. <a href='{place}'>On a page of its"
+        " own</a></figcaption></figure>"
+    )
 
 
 def _remake(outcome: Outcome) -> str:
     command = f"tokenflock reproduce {outcome.item.name} --scale {outcome.scale} --out report"
-    data = f"Numbers: <a href='{outcome.data}'>{outcome.data}</a>. " if outcome.data else ""
+    place = quote(outcome.data)
+    data = f"Numbers: <a href='{place}'>{escape(outcome.data)}</a>. " if outcome.data else ""
     return f"<p class='soft'>{data}To remake it:</p><code class='command'>{escape(command)}</code>"
+
+
+def _reading() -> str:
+    return (
+        "<h2>How to read a claim</h2>\n<p>Each claim is a sentence, a number that was measured by"
+        " running the model, and the interval in which the number must lie for the sentence to"
+        " hold. Intervals come from theory (a closed form, a bound), widened by the error of the"
+        " measurement, or, where the note says so, from reading a figure. Beside a measured number,"
+        " ± is one standard error over random systems; where it says what a number must be, it is"
+        " half the width of the interval.</p>"
+    )
+
+
+def _machine(outcomes: Sequence[Outcome]) -> str:
+    scales = ", ".join(sorted({outcome.scale for outcome in outcomes}))
+    devices = ", ".join(sorted({outcome.device for outcome in outcomes}))
+    spent = sum(outcome.seconds for outcome in outcomes)
+    versions = ", ".join(
+        f"{name} {value}" for name, value in recipes.versions("jax", "numpy", "scipy").items()
+    )
+    return (
+        f"<p class='soft'>Scale: {escape(scales)}. Computed in {_duration(spent)} on"
+        f" {escape(devices)} with {escape(versions)}.</p>"
+    )
 
 
 def _anchor(outcome: Outcome) -> str:
     return outcome.item.name.replace("/", "-")
-
-
-def _css(verdict: str) -> str:
-    return verdict.replace(" ", "-")
 
 
 def _duration(seconds: float) -> str:

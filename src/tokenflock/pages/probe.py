@@ -6,9 +6,11 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -16,10 +18,27 @@ import xarray as xr
 from tokenflock.errors import require
 from tokenflock.files import whole, writable
 from tokenflock.pages import html as pages
-from tokenflock.plots import look, panels, save_figure
+from tokenflock.plots import look, panels, save_figure, style
 from tokenflock.plots.bands import band
 
 _COSINE = r"$\langle x_i,\,x_j\rangle/|x_i||x_j|$"
+_LAYERS = (
+    "See whether tokens gather on their way through the layers: lines are means over prompts, bands"
+    " their range; a pair is near where its cosine is above 0.9, and clusters are chains of such"
+    " pairs."
+)
+_COSINES = (
+    "See the cosines $⟨x_i, x_j⟩/|x_i||x_j|$ of pairs $i ≠ j$ move towards 1 where tokens gather:"
+    " bands are the range over prompts."
+)
+_SYSTEMS_SEEN = (
+    "See how much of the model each idealisation keeps: the distance of histograms is 0 and the"
+    " alignment 1 where nothing is lost."
+)
+_SPECTRA = (
+    "See which directions values amplify (right of the line), and how sharp attention is: the"
+    " effective $β$ of each head."
+)
 _CURVES = {
     "mean_cosine": "mean cosine of pairs",
     "pair_density": "share of pairs above 0.9",
@@ -60,24 +79,25 @@ def write(
         len(results),
     )
     names = [str(result.attrs["model"]) for result in results]
-    title = " and ".join(names)
+    title, whose = " and ".join(names), "its" if len(names) == 1 else "their"
     with tempfile.TemporaryDirectory() as folder:
         drawn = _Drawn(Path(folder))
-        body = [f"<h1>{escape(title)}</h1>", f"<p class='soft'>{escape(_sentence(results[0]))}</p>"]
-        body += [
-            "<h2>Layer by layer</h2>",
-            drawn.picture(curves(results), "statistics of the tokens against layer"),
-        ]
-        body += [
-            "<p class='soft'>Lines are means over prompts, bands their range.</p>",
+        body = [
+            f"<h1>{escape(title)}: do {whose} tokens cluster?</h1>",
+            f"<p class='lead'>{' '.join(_headline(result) for result in results)}</p>",
+            drawn.picture(lambda: curves(results), _LAYERS, _shown(results)),
+            f"<p class='soft'>{pages.prose(_sentence(results[0]))}</p>",
+            "<h2>The first layer and the last</h2>",
             _table(results),
+            "<h2>Distribution of cosines</h2>",
         ]
-        body += ["<h2>Distribution of cosines</h2>"]
         for result, name in zip(results, names):
-            body += [
-                f"<h3>{escape(name)}</h3>",
-                drawn.picture(histograms(result), f"cosines of pairs in {name}, by layer"),
-            ]
+            drawing = partial(histograms, result)
+            shown = (
+                f"Histograms of cosines of pairs of tokens of {name}, at layers from first to last."
+            )
+            body += [f"<h3>{escape(name)}</h3>"] if len(results) > 1 else []
+            body += [drawn.picture(drawing, _COSINES, shown)]
         if followed is not None:
             body += _followed(followed, drawn)
         if matrices is not None:
@@ -202,16 +222,20 @@ def spectra(matrices: xr.Dataset):
 
 
 class _Drawn:
-    """Figures on their way into the page."""
+    """Figures on their way into the page, each for light and for dark screens."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.count = folder, 0
 
-    def picture(self, figure, caption: str) -> str:
+    def picture(self, draw: Callable[[], Any], caption: str, alt: str) -> str:
         self.count += 1
-        place = save_figure(figure, self.folder / f"{self.count}.png", dpi=160)
-        picture = pages.picture(place, caption)
-        return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
+        places = []
+        for theme, dots in (("light", pages.RESOLUTION), ("dark", 150)):
+            with style(theme):
+                place = self.folder / f"{self.count}-{theme}.png"
+                places.append(save_figure(draw(), place, dpi=dots))
+        picture = pages.picture(places[0], alt, places[1])
+        return f"<figure>{picture}<figcaption>{pages.prose(caption)}</figcaption></figure>"
 
 
 def _by_layer(values: xr.DataArray, result: xr.Dataset) -> xr.DataArray:
@@ -230,6 +254,30 @@ def _energies(ax, results: Sequence[xr.Dataset], theme) -> None:
             band(ax, result.energies.sel(beta=beta), "layer", colour, label, dash)
     ax.set(xlabel="layer", ylabel="energy (one at consensus)", ylim=(0, 1.04))
     ax.legend(loc="best")
+
+
+def _headline(result: xr.Dataset) -> str:
+    """What came out, in a sentence: the mean cosine and the clusters, from first to last layer."""
+    first, last = (result.isel(layer=k) for k in (0, -1))
+    name = str(result.attrs["model"]).replace("$", "$$")
+    cosines = [float(part.mean_cosine.mean()) for part in (first, last)]
+    counts = [float(part.cluster_count.mean()) for part in (first, last)]
+    verb = "rises" if cosines[1] > cosines[0] else "falls"
+    return pages.prose(
+        f"From the first to the last of {result.sizes['layer']} states of {name} the mean cosine of"
+        f" two tokens {verb} from ${cosines[0]:.2f}$ to ${cosines[1]:.2f}$ (1 is one cluster), and"
+        f" the number of clusters goes from ${counts[0]:.3g}$ to ${counts[1]:.3g}$."
+    )
+
+
+def _shown(results: Sequence[xr.Dataset]) -> str:
+    """What the curves show, for those who do not see them."""
+    ends = "; ".join(
+        f"{result.attrs['model']}: mean cosine {float(result.mean_cosine.isel(layer=0).mean()):.2f}"
+        f" at first, {float(result.mean_cosine.isel(layer=-1).mean()):.2f} at last"
+        for result in results
+    )
+    return f"Statistics of the tokens against the layer. {ends}."
 
 
 def _table(results: Sequence[xr.Dataset]) -> str:
@@ -291,7 +339,9 @@ def _followed(followed: xr.Dataset, drawn: _Drawn) -> list[str]:
             "<p>Its own matrices, run by the dynamics of the theory from its own embeddings, with"
             " less and less left out.</p>"
         ),
-        drawn.picture(systems(followed), "the model and its idealisations"),
+        drawn.picture(
+            lambda: systems(followed), _SYSTEMS_SEEN, "Curves of the model and its idealisations."
+        ),
         f"<div class='scroll'><table>{head}{rows}</table></div>",
     ]
 
@@ -307,8 +357,10 @@ def _matrices(matrices: xr.Dataset, drawn: _Drawn) -> list[str]:
     )
     return [
         "<h2>Its matrices</h2>",
-        f"<p>{escape(facts)}</p>",
-        drawn.picture(spectra(matrices), "spectra and temperatures"),
+        f"<p>{pages.prose(facts)}</p>",
+        drawn.picture(
+            lambda: spectra(matrices), _SPECTRA, "Eigenvalues of its matrices in the complex plane."
+        ),
     ]
 
 
@@ -322,9 +374,9 @@ def _sentence(result: xr.Dataset) -> str:
     tokens = f"{fewest} to {most}" if fewest < most else f"{most}"
     special = "count" if recipe["special"] else "do not count"
     return (
-        f"{result.sizes['prompt']} prompts of {tokens} tokens; {recipe['architecture']}, d ="
-        f" {recipe['d']}, {recipe['heads']} heads, {recipe['depth']} layers. Pairs i ≠ j; padding"
-        f" never counts; special tokens {special}."
+        f"{result.sizes['prompt']} prompts of {tokens} tokens; {recipe['architecture']}, $d ="
+        f" {recipe['d']}$, {recipe['heads']} heads, {recipe['depth']} layers. Pairs $i ≠ j$;"
+        f" padding never counts; special tokens {special}."
     )
 
 

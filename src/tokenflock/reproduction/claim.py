@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tokenflock.errors import require
+from tokenflock.reproduction.mathematics import plain as plain_text
 
 Interval = tuple[float, float]
 
 HOLDS, FAILS, NOT_RUN = "holds", "fails", "not run"
+MARKED = ("statement", "source", "note", "erratum")  # texts with formulas between dollars
 
 
 class NotRun(Exception):
@@ -57,16 +59,18 @@ class Claim:
         low, high = self.interval
         return HOLDS if math.isfinite(self.measured) and low <= self.measured <= high else FAILS
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, marked: bool = False) -> dict[str, Any]:
         """Plain values; an open end of the interval is null, as is a number that is none. Both ends
-        are null where either is no number.
+        are null where either is no number. Formulas are plain text, or stay marked where wanted.
         """
         known = not any(math.isnan(end) for end in self.interval)
         plain = asdict(self) | {
             "verdict": self.verdict,
             "interval": [_finite(end) if known else None for end in self.interval],
         }
-        return plain | {"measured": _finite(self.measured), "error": _finite(self.error)}
+        texts = {} if marked else {name: plain_text(plain[name]) for name in MARKED}
+        numbers = {"measured": _finite(self.measured), "error": _finite(self.error)}
+        return plain | texts | numbers
 
 
 def near(value: float, tolerance: float) -> Interval:

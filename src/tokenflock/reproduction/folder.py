@@ -21,6 +21,7 @@ from tokenflock.reproduction.claim import FAILS, Claim
 from tokenflock.reproduction.item import Item, find
 from tokenflock.reproduction.outcome import Outcome
 
+DARK = "-dark.png"  # the end of a figure's name for dark screens
 Numbers = xr.Dataset | xr.DataTree
 
 
@@ -51,24 +52,51 @@ class Folder:
             data.to_netcdf(stream, engine="h5netcdf")
         return {"data": place} | (self._draw(item, home, data) if figures else {})
 
-    def _draw(self, item: Item, home: ModuleType, data: Numbers) -> dict[str, tuple[str, ...]]:
+    def _draw(self, item: Item, home: ModuleType, data: Numbers) -> dict[str, Any]:
+        figures = self._figures(item, home, data) if hasattr(home, "draw") else ()
+        return {"figures": figures, "films": self._films(item, home, data)} | self._live(item, home)
+
+    def _figures(self, item: Item, home: ModuleType, data: Numbers) -> tuple[str, ...]:
+        """Each figure for print, and once more for dark screens."""
         from tokenflock import plots
 
-        with plots.style("light"):
-            drawn = home.draw(data) if hasattr(home, "draw") else {}
-        drawn = drawn if isinstance(drawn, dict) else {"": drawn}
-        stems = {name: f"figures/{item.name}{'-' + name if name else ''}" for name in drawn}
-        for name, figure in drawn.items():
-            (self.path / stems[name]).parent.mkdir(parents=True, exist_ok=True)
-            for suffix in (".png", ".pdf"):
-                plots.save_figure(figure, self.path / (stems[name] + suffix))
+        stems: dict[str, None] = {}
+        for theme, suffixes, dots in (("light", (".png", ".pdf"), 220), ("dark", (DARK,), 150)):
+            with plots.style(theme):
+                drawn = home.draw(data)
+            for name, figure in (drawn if isinstance(drawn, dict) else {"": drawn}).items():
+                stem = f"figures/{item.name}{'-' + name if name else ''}"
+                stems[stem] = None
+                for suffix in suffixes:
+                    plots.save_figure(figure, self._made(stem + suffix), dpi=dots)
+        return tuple(stems)
+
+    def _films(self, item: Item, home: ModuleType, data: Numbers) -> tuple[str, ...]:
+        from tokenflock import plots
+
         films = home.films(data) if hasattr(home, "films") else {}
         places = {name: f"films/{item.name}-{name}.mp4" for name in films}
         for name, film in films.items():
             run, how = film if isinstance(film, tuple) else (film, {})
-            (self.path / places[name]).parent.mkdir(parents=True, exist_ok=True)
-            plots.film(run, self.path / places[name], seconds=10, **how)
-        return {"figures": tuple(stems.values()), "films": tuple(places.values())}
+            plots.film(run, self._made(places[name]), seconds=10, **how)
+        return tuple(places.values())
+
+    def _live(self, item: Item, home: ModuleType) -> dict[str, str]:
+        """The law of a picture, live, where the item names one: `live()` gives law and start."""
+        if not hasattr(home, "live"):
+            return {}
+        from tokenflock.laboratory.lab import lab
+
+        law, start = home.live()
+        place = f"live/{item.name}.html"
+        lab(law, start, embed=True).save(self._made(place))
+        return {"live": place}
+
+    def _made(self, place: str) -> Path:
+        """A path within the report whose folder is there."""
+        path = self.path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
 
     def remember(self, outcome: Outcome, model: str | None) -> None:
         """Note a finished item, so that the same command need not run it again."""
@@ -82,7 +110,8 @@ class Folder:
             "data": outcome.data,
             "figures": outcome.figures,
             "films": outcome.films,
-            "claims": [claim.as_json() for claim in outcome.claims],
+            "live": outcome.live,
+            "claims": [claim.as_json(marked=True) for claim in outcome.claims],
         }
         text = json.dumps(plain, indent=1, ensure_ascii=False)
         _write(self._note(outcome.item), lambda part: part.write_text(text, encoding="utf-8"))
@@ -99,9 +128,11 @@ class Folder:
         if noted is None or noted[0] != mark(scale, model):
             return None
         outcome = noted[1]
-        pictures = [stem + suffix for stem in outcome.figures for suffix in (".png", ".pdf")]
+        pictures = [stem + suffix for stem in outcome.figures for suffix in (".png", ".pdf", DARK)]
+        live = [outcome.live] if outcome.live else []
         complete = all(
-            (self.path / place).exists() for place in (outcome.data, *pictures, *outcome.films)
+            (self.path / place).exists()
+            for place in (outcome.data, *pictures, *outcome.films, *live)
         )
         drawn = not figures or bool(outcome.figures) or not hasattr(item.load(), "draw")
         return outcome if complete and drawn else None
@@ -199,6 +230,7 @@ def _outcome(item: Item, note: dict[str, Any]) -> Outcome:
         data=_own(item, "data", note["data"]),
         figures=tuple(_own(item, "figures", stem) for stem in note["figures"]),
         films=tuple(_own(item, "films", place) for place in note["films"]),
+        live=_own(item, "live", note["live"]) if note["live"] else "",
         **words,
     )
 

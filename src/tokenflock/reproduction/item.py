@@ -13,7 +13,9 @@ from types import ModuleType
 
 from tokenflock.catalogue import summary
 from tokenflock.errors import UserError
+from tokenflock.reproduction.mathematics import unicode
 
+_CONSTANTS = ("SOURCE", "CAPTION", "REFERENCE", "QUESTION", "COVER")
 _ROOT = Path(__file__).parents[1] / "papers"
 
 
@@ -27,6 +29,8 @@ class Paper:
     title: str
     reference: str
     items: tuple[Item, ...]
+    question: str = ""  # what was asked, in a sentence
+    cover: str = ""  # the item whose picture stands for the paper
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,24 @@ class Item:
     how: str  # the rest of the docstring
     source: str  # Figure 3; Theorem 6.3, Lemma 6.4
     caption: str = ""  # one sentence: what to see in the picture
+    captions: tuple[tuple[str, str], ...] = ()  # of each picture or film, by name, where given
 
     @property
     def name(self) -> str:
         """As on the command line: perspective/fig3."""
         return f"{self.paper}/{self.stem.replace('_', '-')}"
+
+    def caption_of(self, part: str) -> str:
+        """What to see in one of its pictures or films, marked as in `mathematics`."""
+        return dict(self.captions).get(part, self.caption)
+
+    def alt(self, part: str = "") -> str:
+        """What a picture shows, for those who do not see it: its source, its title, its caption."""
+        shown = self.caption_of(part).removeprefix("See ")
+        words = f"{self.source}: {self.title}." + (
+            f" {shown[:1].upper()}{shown[1:]}" if shown else ""
+        )
+        return unicode(words)
 
     def load(self) -> ModuleType:
         """Import the file of the item."""
@@ -88,25 +105,35 @@ def _paper(folder: Path) -> Paper:
     docstring, constants = _read(folder / "__init__.py")
     files = [path for path in folder.glob("*.py") if not path.stem.startswith("_")]
     items = sorted((_item(name, path) for path in files), key=lambda item: _place(item.source))
-    return Paper(name, summary(docstring).rstrip("."), constants.get("REFERENCE", ""), tuple(items))
+    return Paper(
+        name,
+        summary(docstring).rstrip("."),
+        str(constants.get("REFERENCE", "")),
+        tuple(items),
+        str(constants.get("QUESTION", "")),
+        str(constants.get("COVER", "")),
+    )
 
 
 def _item(paper: str, path: Path) -> Item:
     docstring, constants = _read(path)
     title, how = summary(docstring), docstring.partition("\n\n")[2]
     caption = constants.get("CAPTION", "")
-    return Item(paper, path.stem, title.rstrip("."), how.strip(), constants["SOURCE"], caption)
+    each = tuple(caption.items()) if isinstance(caption, dict) else ()
+    whole = "" if isinstance(caption, dict) else str(caption)
+    source = str(constants["SOURCE"])
+    return Item(paper, path.stem, title.rstrip("."), how.strip(), source, whole, each)
 
 
-def _read(path: Path) -> tuple[str, dict[str, str]]:
-    """The docstring of a file and its constants that are strings."""
+def _read(path: Path) -> tuple[str, dict[str, str | dict[str, str]]]:
+    """The docstring of a file and its constants that are strings, or strings by name."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     constants = {
-        line.targets[0].id: str(line.value.value)
+        line.targets[0].id: ast.literal_eval(line.value)
         for line in tree.body
         if isinstance(line, ast.Assign)
         and isinstance(line.targets[0], ast.Name)
-        and isinstance(line.value, ast.Constant)
+        and line.targets[0].id in _CONSTANTS
     }
     return ast.get_docstring(tree) or "", constants
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tokenflock.reproduction.claim import FAILS, HOLDS, NOT_RUN, Claim
 from tokenflock.reproduction.item import Item
+from tokenflock.reproduction.mathematics import unicode
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Outcome:
     setting: str = ""
     figures: tuple[str, ...] = ()  # paths within the report, without suffix
     films: tuple[str, ...] = ()
+    live: str = ""  # a page of the lab with the law of the picture
     data: str = ""
     problem: str = ""  # why it did not run, or how it broke
 
@@ -55,5 +57,7 @@ class Report:
         return next(outcome for outcome in self.outcomes if outcome.item.name == name)
 
     def __str__(self) -> str:
-        rows = [f"{claim.verdict:8} {claim.id}: {claim.statement}" for claim in self.claims]
+        rows = [
+            f"{claim.verdict:8} {claim.id}: {unicode(claim.statement)}" for claim in self.claims
+        ]
         return "\n".join(rows)

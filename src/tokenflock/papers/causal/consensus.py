@@ -32,7 +32,7 @@ from tokenflock.starts import Given, Uniform
 from tokenflock.theory import pair_time
 
 SOURCE = "Theorem 4.1"
-CAPTION = "See every token approach the first like e^(-t/2), later ones from farther."
+CAPTION = "See every token approach the first like $e^(−t/2)$, later ones from farther."
 N, D, END, DELTA = 16, 3, 400.0, 1e-3
 TIMES = np.append(np.arange(41.0), END)
 PAIRS = ((1.0, 2.5), (4.0, 2.0), (9.0, 1.2))  # beta, angle
@@ -152,37 +152,37 @@ def _flow_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "still",
-            "the first token never moves (V = I, any Q and K; greatest move)",
+            "the first token never moves ($V = I$, any $Q$ and $K$; greatest move)",
             "Theorem 4.1, (CSA)",
             float(flow.still.max()),
             at_most(1e-13),
         ),
         Claim(
             "consensus",
-            f"all {N} tokens go to the first (d = 3, β = 1, random Q and K; greatest distance at"
-            f" t = {END:g})",
+            f"all {N} tokens go to the first ($d = 3$, $β = 1$, random $Q$ and $K$; greatest"
+            f" distance at $t = {END:g}$)",
             SOURCE,
             float(flow.far.isel(time=-1).max()),
             at_most(1e-3),
-            note=f"{flow.sizes['seed']} seeds; at t = 40 the farthest was"
-            f" {float(flow.far.sel(time=40.0).max()):.2g} away: a metastable state",
+            note=f"{flow.sizes['seed']} seeds; at $t = 40$ the farthest was"
+            f" ${float(flow.far.sel(time=40.0).max()):.2g}$ away: a metastable state",
         ),
         Claim(
             "pair",
-            "two tokens meet in twice the time of a pair of SA (β = 1, 4, 9; greatest relative"
-            " error)",
+            "two tokens meet in twice the time of a pair of SA ($β = 1$, 4, 9; greatest"
+            " relative error)",
             "derived here: the first token stays, the second closes the angle at half the speed",
             float(np.abs(pairs.met.values / exact - 1).max()),
             at_most(1e-7),
         ),
         Claim(
             "rate",
-            "the distance of the second token falls like e^(−t/2) (slope from t = 20 to 40,"
-            " farthest from −1/2 over seeds)",
+            "the distance of the second token falls like $e^(−t/2)$ (slope from $t = 20$ to"
+            " 40, farthest from $−1/2$ over seeds)",
             "derived here: linearisation at consensus",
             float(max(slopes, key=lambda slope: abs(slope + 0.5))),
             near(-0.5, 1e-4),
-            note="SA closes its gap like e^(−t)",
+            note="SA closes its gap like $e^(−t)$",
         ),
     ]
 
@@ -193,17 +193,17 @@ def _rest_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "eigenvalues",
-            "at consensus the flow has the eigenvalues −(k−1)/k, k = 1 to 16, each in both"
-            " directions, for these random Q and K (greatest error)",
-            "derived here: token k hears 1/k of each token up to itself",
+            "at consensus the flow has the eigenvalues $−(k−1)/k$, $k = 1$ to 16, each in"
+            " both directions, for these random $Q$ and $K$ (greatest error)",
+            "derived here: token $k$ hears $1/k$ of each token up to itself",
             float(np.abs(rest.eigenvalue.values + (k - 1) / k).max() + float(rest.mixed)),
             at_most(1e-10),
         ),
         Claim(
             "mode",
-            "in the slowest mode token k is k − 1 times as far from the first as token 2 (greatest"
-            " relative error, k = 2 to 16)",
-            "derived here: ((k−2)/2) v_k = v_2 + ... + v_(k−1)",
+            "in the slowest mode token $k$ is $k − 1$ times as far from the first as token"
+            " 2 (greatest relative error, $k = 2$ to 16)",
+            "derived here: $((k−2)/2) v_k = v_2 + ... + v_(k−1)$",
             float(np.abs(rest["mode"].values[1:] / (k[1:] - 1) - 1).max()),
             at_most(1e-8),
         ),
@@ -215,16 +215,16 @@ def _value_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "first-alone",
-            "with other V the first token is e^(tV)x₁/|e^(tV)x₁| (t = 4; greatest error)",
-            "arXiv 2411.04990: ẋ = P_x V x for a single token",
+            "with other $V$ the first token is $e^(tV)x₁/|e^(tV)x₁|$ ($t = 4$; greatest error)",
+            "arXiv 2411.04990: $ẋ = P_x V x$ for a single token",
             float(max(simple["first"].max(), double["first"].max())),
             at_most(1e-5),
-            note="RK4 with h = 0.1",
+            note="RK4 with $h = 0.1$",
         ),
         Claim(
             "simple",
-            "V = diag(1, 0.4, −0.5), random Q and K: share of systems whose tokens all end at ±ξ,"
-            " the top eigenvector",
+            "$V = diag(1, 0.4, −0.5)$, random $Q$ and $K$: share of systems whose tokens all end"
+            " at $±ξ$, the top eigenvector",
             "a conjecture of arXiv 2411.04990 says all: an observation here",
             float((1 - np.abs(simple.cosine) < 1e-4).all("token").mean()),
             at_least(0.75),
@@ -232,8 +232,8 @@ def _value_claims(data: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "double",
-            "V = diag(1, 1, 0.2): all tokens end at the projection of x₁(0) on the top eigenspace,"
-            " normalised (greatest 1 − cosine)",
+            "$V = diag(1, 1, 0.2)$: all tokens end at the projection of $x₁(0)$ on the top"
+            " eigenspace, normalised (greatest 1 − cosine)",
             "a conjecture of arXiv 2411.04990: an observation here",
             float((1 - double.cosine).max()),
             at_most(1e-4),

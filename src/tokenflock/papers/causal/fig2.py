@@ -140,21 +140,22 @@ def _hold_claims(runs: xr.Dataset, long: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "hold",
-            "strong centres with a gap of 4β^(−1/2) stay within εcβ^(−1/2) up to T_j = εcβ^(−1/2)/"
-            "((j−1)h(cβ^(−1/2))), c = 3, ε = 1/6: greatest move as a share of that",
+            "strong centres with a gap of $4β^(−1/2)$ stay within $εcβ^(−1/2)$ up to $T_j ="
+            " εcβ^(−1/2)/((j−1)h(cβ^(−1/2)))$, $c = 3$, $ε = 1/6$: greatest move as a share"
+            " of that",
             "arXiv 2411.04990: strong centres are nearly fixed",
             short_way,
             at_most(1.0),
-            note=f"{short_count} centres; T_j = {hold(2, *SHORT):.3g}/(j − 1); c must exceed"
-            f" √β τ*_β = {np.sqrt(BETA) * float(attraction_range(BETA)):.4f}",
+            note=f"{short_count} centres; $T_j = {hold(2, *SHORT):.3g}/(j − 1)$; $c$ must exceed"
+            f" $√β τ*_β = {np.sqrt(BETA) * float(attraction_range(BETA)):.4f}$",
         ),
         Claim(
             "hold-long",
-            f"so do those of {LONG_N} tokens with c = 6, ε = 1e−4",
+            f"so do those of {LONG_N} tokens with $c = 6$, $ε = 1e−4$",
             "arXiv 2411.04990: strong centres are nearly fixed",
             long_way,
             at_most(1.0),
-            note=f"{long_count} centres; T_j = {hold(2, *LONG):.3g}/(j − 1)",
+            note=f"{long_count} centres; $T_j = {hold(2, *LONG):.3g}/(j − 1)$",
         ),
     ]
 
@@ -174,16 +175,16 @@ def _cluster_claims(runs: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "strong",
-            f"there are π/δ = {np.pi / DELTA:.3f} strong centres on average",
-            "arXiv 2411.04990: π/δ on the circle",
+            f"there are $π/δ = {np.pi / DELTA:.3f}$ strong centres on average",
+            "arXiv 2411.04990: $π/δ$ on the circle",
             float(count.mean()),
             monte_carlo(expected, spread),
             error=error,
         ),
         Claim(
             "at-least",
-            "at t = 75 there are as many clusters as strong centres or more (least difference over"
-            " seeds)",
+            "at $t = 75$ there are as many clusters as strong centres or more (least"
+            " difference over seeds)",
             "Figure 2; strong centres hold",
             float(np.min(np.array(late) - count)) if np.isfinite(runs.place).all() else np.nan,
             at_least(0.0),
@@ -200,7 +201,7 @@ def _cluster_claims(runs: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "still",
-            "and so at t = 150 (least difference of clusters and strong centres)",
+            "and so at $t = 150$ (least difference of clusters and strong centres)",
             "Figure 2: metastable states",
             float(np.min(np.array(end) - count)) if np.isfinite(runs.place).all() else np.nan,
             at_least(0.0),

@@ -42,7 +42,7 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import middle_critical_time, pair_cosine, position_influence
 
 SOURCE = "arXiv 2605.09213: lost in the middle"
-CAPTION = "See the end count more than the middle before t_crit, and no more after it."
+CAPTION = "See the end count more than the middle before $t_crit$, and no more after it."
 BETA, SLOPE, M = 1.0, 1.0, 8.0
 MODES = np.arange(1, 9)  # a_m t falls like e^(-m log m): eight are enough at beta = 1
 PLACES = np.linspace(0.05, 0.95, 19)
@@ -201,9 +201,9 @@ def _rate_claims(rates: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"rate-{m}",
-            f"of uniform tokens the sum over k of E cos {m}(θ_N − θ_k) grows at the rate a_{m} ="
-            f" {m}² I_{m}(β) under the law (N = {FEW}, β = 1)",
-            "derived here: linear response of the law, a_m as in arXiv 2605.09213",
+            f"of uniform tokens the sum over $k$ of $E cos {m}(θ_N − θ_k)$ grows at the rate"
+            f" $a_{m} = {m}² I_{m}(β)$ under the law ($N = {FEW}$, $β = 1$)",
+            "derived here: linear response of the law, $a_m$ as in arXiv 2605.09213",
             float(rates["mean"].sel(m=m)),
             monte_carlo(float(m**2 * iv(m, BETA)), float(rates.error.sel(m=m))),
             error=float(rates.error.sel(m=m)),
@@ -222,49 +222,50 @@ def _chain_claims(chain: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "influence",
-            "the influence of position s is S_t(s) (s = 0.05 to 0.95, t = 0.5 to 4; chains of 200"
-            " and 400 tokens, extrapolated; greatest relative error)",
+            "the influence of position $s$ is $S_t(s)$ ($s = 0.05$ to 0.95, $t = 0.5$ to 4;"
+            " chains of 200 and 400 tokens, extrapolated; greatest relative error)",
             "arXiv 2605.09213 (code); the chain is derived here",
             float(off.max()),
             at_most(1 / 400),
-            note="errors of order 1/n drop out, those of order 1/n² times a logarithm stay",
+            note="errors of order $1/n$ drop out, those of order $1/n²$ times a logarithm stay",
         ),
         Claim(
             "critical",
-            "the end ceases to count more than what comes before it at t_crit ="
-            f" {critical:.10f} (chains, extrapolated)",
+            "the end ceases to count more than what comes before it at $t_crit ="
+            f" {critical:.10f}$ (chains, extrapolated)",
             "arXiv 2605.09213 (code)",
             float(_limit(chain, "critical")),
             near_relative(critical, 1 / 400),
         ),
         Claim(
             "middle",
-            "at t = 1 < t_crit the least heard position lies inside: its place s",
+            "at $t = 1 < t_crit$ the least heard position lies inside: its place $s$",
             SOURCE,
             float(PLACES[lowest]),
             between(float(PLACES[1]), float(PLACES[-2])),
         ),
         Claim(
             "end",
-            "at t = 1 the end is heard more than the middle: S(0.95) over the least influence",
+            "at $t = 1$ the end is heard more than the middle: $S(0.95)$ over the least influence",
             SOURCE,
             float(early[-1] / early.min()),
             near_relative(float(exact[1, -1] / exact[1].min()), 1 / 100),
         ),
         Claim(
             "beginning",
-            "at t = 4 > t_crit influence falls with the position throughout (greatest step)",
+            "at $t = 4 > t_crit$ influence falls with the position throughout (greatest step)",
             SOURCE,
             float(np.diff(late).max()),
             at_most(0.0),
         ),
         Claim(
             "first",
-            "from t = 1 on the beginning is heard more than the middle: S(0.05)/S(0.5), the least",
+            "from $t = 1$ on the beginning is heard more than the middle: $S(0.05)/S(0.5)$,"
+            " the least",
             SOURCE,
             float((deep[:, 0] / deep[:, 9]).min()),
             at_least(1.0),
-            note="not at small t, where the bias alone rules: S_t ~ t e^(λs)",
+            note="not at small $t$, where the bias alone rules: $S_t ~ t e^(λs)$",
         ),
     ]
 
@@ -286,24 +287,24 @@ def _full_claims(full: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "second",
-            f"under the full law the second token is at the mean cosine {second_cosine(DEEP):.5f}"
-            f" to the first at t = {DEEP:g}",
+            "under the full law the second token is at the mean cosine"
+            f" ${second_cosine(DEEP):.5f}$ to the first at $t = {DEEP:g}$",
             "derived here: USA of two tokens, one of which stays, averaged over a uniform angle",
             float(full.second),
             monte_carlo(second_cosine(DEEP), alone, slack=1e-4),
             error=alone,
-            note=f"the chain would say {iv(1, BETA) * DEEP:.4f}: first tokens are soon beyond its"
-            " linear response",
+            note=f"the chain would say ${iv(1, BETA) * DEEP:.4f}$: first tokens are soon beyond"
+            " its linear response",
         ),
         Claim(
             "full-end",
-            f"under the full law (N = {FEW}, t = {DEEP:g}) the last token is closer to the three"
-            " before it than to the middle six: difference of mean cosines",
+            f"under the full law ($N = {FEW}$, $t = {DEEP:g}$) the last token is closer to"
+            " the three before it than to the middle six: difference of mean cosines",
             SOURCE,
             float(cosine[end].mean() - cosine[middle].mean()),
             at_least(0.0),
             error=float(error),
-            note=f"the first less the middle six: {first[0]:.3f}, while the chain says"
-            f" {first[1]:.3f}; so few tokens do not show the beginning",
+            note=f"the first less the middle six: ${first[0]:.3f}$, while the chain says"
+            f" ${first[1]:.3f}$; so few tokens do not show the beginning",
         ),
     ]

@@ -77,7 +77,7 @@ def draw(data: xr.Dataset) -> Figure:
 
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the numbers say."""
-    names = {2: "the circle", 3: "S²", 4: "S³"}
+    names = {2: "the circle", 3: "$S²$", 4: "$S³$"}
     result = []
     for case in range(data.sizes["case"]):
         count = data.strong[case].values
@@ -87,9 +87,10 @@ def claims(data: xr.Dataset) -> list[Claim]:
         result.append(
             Claim(
                 f"strong-{d}-{n}",
-                f"{n} uniform tokens on {names[d]} have {expected:.4f} strong centres on average"
-                f" (δ = {DELTA:g})",
-                "arXiv 2411.04990; for finite n derived here: (1 − (1−σ)ⁿ)/σ, σ the share of a cap",
+                f"{n} uniform tokens on {names[d]} have ${expected:.4f}$ strong centres on"
+                f" average ($δ = {DELTA:g}$)",
+                "arXiv 2411.04990; for finite $n$ derived here: $(1 − (1−σ)ⁿ)/σ$, $σ$ the"
+                " share of a cap",
                 float(count.mean()),
                 monte_carlo(expected, error),
                 error=error,
@@ -101,13 +102,14 @@ def claims(data: xr.Dataset) -> list[Claim]:
     result.append(
         Claim(
             "parking",
-            f"{PARKING_N} uniform tokens on the circle have {limit:.4f} centres on average (δ ="
-            f" {PARKING_DELTA:g}), Rényi's 0.7475979 · 2π/δ less what is still missing",
+            f"{PARKING_N} uniform tokens on the circle have ${limit:.4f}$ centres on average"
+            f" ($δ = {PARKING_DELTA:g}$), Rényi's $0.7475979 · 2π/δ$ less what is still"
+            " missing",
             "arXiv 2411.04990; Rényi 1958",
             float(cars.mean()),
             monte_carlo(cars_after(PARKING_DELTA, PARKING_N), error),
             error=error,
-            note=f"missing: {limit - cars_after(PARKING_DELTA, PARKING_N):.2g}",
+            note=f"missing: ${limit - cars_after(PARKING_DELTA, PARKING_N):.2g}$",
         )
     )
     return result

@@ -181,12 +181,12 @@ def claims(data: xr.DataTree) -> list[Claim]:
         *each,
         Claim(
             "lemma",
-            "u̇ = u(1−u)e^(β(u−1)) reaches 1 − e^(−cβ) before e^(β(1−u₀))/u₀ + β²ce/(β−1): greatest"
-            " share of that time which it needs",
+            "$u̇ = u(1−u)e^(β(u−1))$ reaches $1 − e^(−cβ)$ before $e^(β(1−u₀))/u₀ +"
+            " β²ce/(β−1)$: greatest share of that time which it needs",
             "the scalar lemma of arXiv 2410.06833",
             float(share.max()) if bool((share >= 0).all()) else np.nan,
             at_most(1.0),
-            note="β = 1.5 to 30, u₀ = 0.05 to 0.9, c = 0.1 to 1",
+            note="$β = 1.5$ to 30, $u₀ = 0.05$ to 0.9, $c = 0.1$ to 1",
         ),
     ]
 
@@ -208,39 +208,41 @@ def _law_claims(alone: xr.Dataset, crowd: xr.Dataset, name: str) -> list[Claim]:
     return [
         Claim(
             f"closed-form-{tag}",
-            f"three tokens of {name} on the axes leave their caps S(2ε) when the equiangular closed"
-            " form says: greatest relative error, β = 20 to 64",
+            f"three tokens of {name} on the axes leave their caps $S(2ε)$ when the"
+            " equiangular closed form says: greatest relative error, $β = 20$ to 64",
             "derived here from arXiv 2312.10794, (6.9) and (6.10)",
             float(np.abs(left / exact - 1).max()),
             at_most(1e-6),
-            note=f"times from {exact.min():.3g} to {exact.max():.3g}",
+            note=f"times from ${exact.min():.3g}$ to ${exact.max():.3g}$",
         ),
         Claim(
             f"exponent-{tag}",
-            f"under {name} that time grows like e^(cβ)/β with c = 1, one less the cosine of the"
-            " centres: fitted c, β = 28 to 64",
-            "derived here; the theorem promises 1 − α = " + f"{1 - ALPHA:.4f}",
+            f"under {name} that time grows like $e^(cβ)/β$ with $c = 1$, one less the cosine"
+            " of the centres: fitted $c$, $β = 28$ to 64",
+            f"derived here; the theorem promises $1 − α = {1 - ALPHA:.4f}$",
             exponent(left),
             near(1.0, abs(exponent(exact) - 1) + 1e-6),
-            note=f"over {np.log10(left[-1] / left[late][0]):.0f} decades",
+            note=f"over ${np.log10(left[-1] / left[late][0]):.0f}$ decades",
         ),
         Claim(
             f"stays-{tag}",
-            f"crowds of four tokens in each cap stay under {name} for (ε/n) e^((1−α)β) at least:"
-            " least ratio of the time at which one leaves to that bound (β = 24, 36, 60)",
+            f"crowds of four tokens in each cap stay under {name} for $(ε/n) e^((1−α)β)$ at"
+            " least: least ratio of the time at which one leaves to that bound ($β = 24$,"
+            " 36, 60)",
             SOURCE,
             float((crowd.left.sel(law=name).values / bound).min()),
             at_least(1.0),
-            note=f"n = 12, ε = {EPS:g}, α = {ALPHA:.4f}, {crowd.sizes['seed']} seeds",
+            note=f"$n = 12$, $ε = {EPS:g}$, $α = {ALPHA:.4f}$, {crowd.sizes['seed']} seeds",
         ),
         Claim(
             f"meets-{tag}",
-            f"under {name} the tokens of each cap have met up to 2e^(−λβ) in squared distance"
-            " before T₁ = 2n e^(8εβ) + enλβ²/(β−1): greatest share of T₁ that they need",
+            f"under {name} the tokens of each cap have met up to $2e^(−λβ)$ in squared"
+            " distance before $T₁ = 2n e^(8εβ) + enλβ²/(β−1)$: greatest share of $T₁$ that"
+            " they need",
             SOURCE,
             float((tight.values / latest[:, None]).max()),
             at_most(1.0),
-            note="λ = 1 − α − 8ε − log(2n²/ε)/β; the range that the theorem allows is not known to"
-            " us",
+            note="$λ = 1 − α − 8ε − log(2n²/ε)/β$; the range that the theorem allows is not"
+            " known to us",
         ),
     ]

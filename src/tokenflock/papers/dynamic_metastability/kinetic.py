@@ -169,7 +169,7 @@ def _order_claims(moments: xr.Dataset) -> list[Claim]:
             SOURCE,
             float(min(times[2] / times[:2].max() for times in (sa, usa))),
             at_least(1.0),
-            note="moments under SA: " + ", ".join(f"{time:.4g}" for time in sa),
+            note="moments under SA: " + ", ".join(f"${time:.4g}$" for time in sa),
         ),
         Claim(
             "wait",
@@ -180,22 +180,22 @@ def _order_claims(moments: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "within",
-            f"under SA all tokens have met within the published run of T = {LENGTH:g}",
+            f"under SA all tokens have met within the published run of $T = {LENGTH:g}$",
             SOURCE,
             float(sa[3]),
             at_most(LENGTH),
         ),
         Claim(
             "beyond",
-            "under USA with weights e^(β(⟨x,y⟩−1))/n they have not",
+            "under USA with weights $e^(β(⟨x,y⟩−1))/n$ they have not",
             SOURCE,
             float(usa[3]),
             at_least(LENGTH),
         ),
         Claim(
             "clock",
-            "with weights e^(β⟨x,y⟩)/n all moments of USA come e^β = 54.598 times sooner: greatest"
-            " relative error of the four ratios",
+            "with weights $e^(β⟨x,y⟩)/n$ all moments of USA come $e^β = 54.598$ times"
+            " sooner: greatest relative error of the four ratios",
             "the two clocks of USA, arXiv 2410.06833 and 2312.10794",
             float(np.abs(usa / paper / np.exp(BETA) - 1).max()),
             at_most(1e-7),
@@ -225,16 +225,16 @@ def _claims(data: xr.DataTree, moments: xr.Dataset, name: str) -> list[Claim]:
         ),
         Claim(
             f"energies-{tag}",
-            f"so are the energies n⁻² Σ e^(β(⟨x_i,x_j⟩−1)) of {name} at t = 1, 3, 10, 30, 100, 300"
-            " (those before the last merge): greatest error",
+            f"so are the energies $n⁻² Σ e^(β(⟨x_i,x_j⟩−1))$ of {name} at $t = 1$, 3, 10,"
+            " 30, 100, 300 (those before the last merge): greatest error",
             "(SA), (USA) on the circle",
             float(off.max()),
             at_most(1e-8),
         ),
         Claim(
             f"last-{tag}",
-            f"under {name} the last two clusters (masses 2/5 and 3/5) meet when the closed form for"
-            f" two clusters says, from their angle at t = {late:.4g}",
+            f"under {name} the last two clusters (masses $2/5$ and $3/5$) meet when the"
+            f" closed form for two clusters says, from their angle at $t = {late:.4g}$",
             "derived here: two clusters are two heavy tokens"
             + ("" if name == "SA" else ", and under USA their masses drop out"),
             float(met[3]),
@@ -242,12 +242,12 @@ def _claims(data: xr.DataTree, moments: xr.Dataset, name: str) -> list[Claim]:
         ),
         Claim(
             f"plateau-{tag}",
-            f"under {name} the energy waits at 13/25 = (2/5)² + (3/5)² for the last merge: what it"
-            " has more at t = 100",
+            f"under {name} the energy waits at $13/25 = (2/5)² + (3/5)²$ for the last merge:"
+            " what it has more at $t = 100$",
             SOURCE,
             float(run.energy.sel(time=100.0)) - 13 / 25,
             between(0.0, 2 * (6 / 25) * float(np.exp(-1.5 * BETA))),
-            note="2 (6/25) e^(−β(1−cos φ)) at most, while the clusters are 120° apart or more",
+            note="$2 (6/25) e^(−β(1−cos φ))$ at most, while the clusters are $120°$ apart or more",
         ),
         Claim(
             f"climb-{tag}",

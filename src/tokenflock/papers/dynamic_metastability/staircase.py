@@ -34,7 +34,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import plateau_energy
 
 SOURCE = "Staircase example (published code)"
-CAPTION = "See steps that sharpen as beta grows, at the same places of log(t) / beta."
+CAPTION = "See steps that sharpen as $β$ grows, at the same places of $log(t)/β$."
 BETAS = (500.0, 1000.0, 1500.0, 2000.0, 3000.0, 4000.0)
 UNIT = 0.5 * np.log(2000.0) / np.sqrt(2000.0)
 PLACES = np.array([0.0, 0.5, 2.0, 4.0, 7.0])
@@ -150,16 +150,16 @@ def _level_claims(data: xr.Dataset) -> list[Claim]:
         claims.append(
             Claim(
                 f"level-{level}",
-                f"half way in log t between merges {first + 1} and {first + 2} the energy is"
-                f" {level}/25, the sum of the squares of the masses {parts} (25 times the energy"
-                " farthest from it, β = 1000 to 4000)",
+                f"half way in $log t$ between merges {first + 1} and {first + 2} the energy"
+                f" is ${level}/25$, the sum of the squares of the masses {parts} (25 times"
+                " the energy farthest from it, $β = 1000$ to 4000)",
                 SOURCE if level != 13 else "derived here: the pair with the smallest gap is next",
                 25 * float(seen[worst]),
                 near(level, 2 * more + ROUNDING),
-                note=f"clusters at their means would have {level + more:.6g} at β = 1000"
+                note=f"clusters at their means would have ${level + more:.6g}$ at $β = 1000$"
                 + (
-                    "; 17/25 would need 4 to join the first three (19/6 away) before 5 (3 away),"
-                    " which holds for no β above 187"
+                    "; $17/25$ would need 4 to join the first three ($19/6$ away) before 5"
+                    " (3 away), which holds for no $β$ above 187"
                     if level == 13
                     else ""
                 ),
@@ -185,14 +185,14 @@ def _time_claims(data: xr.Dataset) -> list[Claim]:
         claims.append(
             Claim(
                 f"time-{name.replace(' ', '-')}",
-                f"the merge {name!r} comes when the closed form for two clusters alone says, up to"
-                " a few times the pull of the next cluster (relative error over that pull, the"
-                " greatest for β = 2000, 3000, 4000)",
+                f"the merge {name!r} comes when the closed form for two clusters alone says,"
+                " up to a few times the pull of the next cluster (relative error over that"
+                " pull, the greatest for $β = 2000$, 3000, 4000)",
                 "derived here: USA of two clusters, and the sum of angles that stays",
                 float(np.abs(off).max()),
                 at_most(5.0),
-                note=f"times from {float(met[0]):.3g} to {float(met[-1]):.3g}, pulls from"
-                f" {_small(2000.0, name):.2g} to {_small(4000.0, name):.2g}",
+                note=f"times from ${float(met[0]):.3g}$ to ${float(met[-1]):.3g}$, pulls from"
+                f" ${_small(2000.0, name):.2g}$ to ${_small(4000.0, name):.2g}$",
             )
         )
     return claims
@@ -210,27 +210,27 @@ def _other_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "exponent",
-            "the time of the last merge grows like e^(cβ)/β with c = 1 − cos(gap) ="
-            f" {gap:.6f}: fitted c, β = 1000 to 4000",
-            "T₂ ≥ (ε/n) e^((1−α)β); derived here: the closed form",
+            "the time of the last merge grows like $e^(cβ)/β$ with $c = 1 − cos(gap) ="
+            f" {gap:.6f}$: fitted $c$, $β = 1000$ to 4000",
+            "$T₂ ≥ (ε/n) e^((1−α)β)$; derived here: the closed form",
             exponent(late.values),
             near(gap, abs(exact - gap) + 2 * _small(1000.0, "all") / 1000),
-            note=f"over {np.log10(float(late[-1] / late[0])):.0f} decades; the closed form at these"
-            f" β gives {exact:.6f}",
+            note=f"over ${np.log10(float(late[-1] / late[0])):.0f}$ decades; the closed form at"
+            f" these $β$ gives ${exact:.6f}$",
         ),
         Claim(
             "mean",
-            "the mean of the angles never moves under USA on the circle (greatest drift, all β)",
+            "the mean of the angles never moves under USA on the circle (greatest drift, all $β$)",
             "derived here: pairs pull with opposite forces",
             float(data.drift.max()),
             at_most(1e-9),
         ),
         Claim(
             "end",
-            "the energy of one cluster is 1 (last frame, all β: greatest distance from 1)",
+            "the energy of one cluster is 1 (last frame, all $β$: greatest distance from 1)",
             SOURCE,
             float(np.abs(data.energy.isel(frame=-1) - 1).max()),
             at_most(1e-4),
-            note="clusters have met when their cosine is 1 − 1e−9, that is at 1 − 4e−6 or more",
+            note="clusters have met when their cosine is $1 − 1e−9$, that is at $1 − 4e−6$ or more",
         ),
     ]

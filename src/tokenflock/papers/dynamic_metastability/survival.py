@@ -191,12 +191,12 @@ def _pair_claim(pairs: xr.Dataset, d: int) -> Claim:
         far.append(np.sqrt(count) * max(np.abs(said - below).max(), np.abs(upto - said).max()))
     return Claim(
         f"pairs-{d}",
-        f"the times at which two uniform tokens meet (d = {d}; β = 1, 2, 3) have the law of the"
-        " closed form: √N times Kolmogorov's distance, the greatest",
+        f"the times at which two uniform tokens meet ($d = {d}$; $β = 1$, 2, 3) have the law"
+        " of the closed form: $√N$ times Kolmogorov's distance, the greatest",
         "derived here: `merging_time` of a uniform angle",
         float(np.max(far)),
         at_most(2.2),
-        note="beyond 2.2 lies chance with probability 4e−4 for three samples",
+        note="beyond 2.2 lies chance with probability $4e−4$ for three samples",
     )
 
 
@@ -205,8 +205,8 @@ def _mean_claim(pairs: xr.Dataset, d: int) -> Claim:
     error = float(met.std(ddof=1) / np.sqrt(len(met)))
     return Claim(
         f"mean-{d}",
-        f"two uniform tokens (d = {d}, β = 2) meet after the closed form, averaged over the drawn"
-        " angle: mean time",
+        f"two uniform tokens ($d = {d}$, $β = 2$) meet after the closed form, averaged over"
+        " the drawn angle: mean time",
         "derived here: `merging_time` of a uniform angle",
         float(met.mean()),
         monte_carlo(pair_mean(2.0, d), error, slack=1e-3),
@@ -224,9 +224,9 @@ def _tail_claim(met: np.ndarray, d: int, n: int) -> Claim:
     if n == 2:
         return Claim(
             f"tail-{d}",
-            f"pairs that have not met by t = {since:g} (d = {d}, β = 2) survive like"
-            f" e^(−(d−1)rt), r = 2/(1 + e^(2β)): mean further time",
-            "derived here: the antipode has codimension d − 1",
+            f"pairs that have not met by $t = {since:g}$ ($d = {d}$, $β = 2$) survive like"
+            " $e^(−(d−1)rt)$, $r = 2/(1 + e^(2β))$: mean further time",
+            "derived here: the antipode has codimension $d − 1$",
             mean,
             monte_carlo(slow, slow / np.sqrt(max(len(left), 1)), slack=0.02 * slow),
             error=error,
@@ -236,14 +236,14 @@ def _tail_claim(met: np.ndarray, d: int, n: int) -> Claim:
     spread = 4 / np.sqrt(max(len(left), 1))
     return Claim(
         f"crowd-{d}",
-        f"systems of {n} uniform tokens that are left at t = {since:g} (d = {d}, β = 2) last on"
-        " between the times 1/((d−1)r(m)) of their last two clusters, m = 1/8 and 1/2: mean further"
-        " time",
-        "derived here: r(m) is the rate of two opposite clusters of masses m and 1 − m",
+        f"systems of {n} uniform tokens that are left at $t = {since:g}$ ($d = {d}$, $β ="
+        " 2$) last on between the times $1/((d−1)r(m))$ of their last two clusters, $m ="
+        " 1/8$ and $1/2$: mean further time",
+        "derived here: $r(m)$ is the rate of two opposite clusters of masses $m$ and $1 − m$",
         mean,
         between(fast * (1 - spread), slow * (1 + spread)),
         error=error,
-        note=f"{len(left)} systems; from {fast:.3g} to {slow:.3g}, and four standard errors",
+        note=f"{len(left)} systems; from ${fast:.3g}$ to ${slow:.3g}$, and four standard errors",
     )
 
 
@@ -253,11 +253,11 @@ def _last_claim(last: xr.Dataset) -> Claim:
     enough = len(known) >= last.sizes["seed"] / 4
     return Claim(
         "last",
-        f"the last two clusters of {LAST_N} uniform tokens on S² at β = 9 meet when the closed form"
-        " says, given their masses and angle: greatest relative error",
+        f"the last two clusters of {LAST_N} uniform tokens on $S²$ at $β = 9$ meet when the"
+        " closed form says, given their masses and angle: greatest relative error",
         "derived here: two clusters are two heavy tokens",
         float(known.max()) if enough else np.nan,
         at_most(1e-6),
         note=f"{len(known)} systems that wait with two clusters, for"
-        f" {float(last.seen.min()):.3g} to {float(last.seen.max()):.3g}",
+        f" ${float(last.seen.min()):.3g}$ to ${float(last.seen.max()):.3g}$",
     )

@@ -9,3 +9,8 @@ REFERENCE = (
     "M. Burger, S. Kabri, Y. Korolev, T. Roith, L. Weigand, arXiv 2501.03096, Phil. Trans. R. Soc."
     " A 383 (2025) 20240233"
 )
+QUESTION = (
+    "Which measures of tokens have the most and the least energy, and where does the flow of"
+    " attention end?"
+)
+COVER = "fig3"

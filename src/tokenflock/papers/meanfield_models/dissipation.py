@@ -139,12 +139,12 @@ def claims(data: xr.Dataset) -> list[Claim]:
         *balances,
         Claim(
             "weight",
-            "without the weight Z of the metric the balance of SA fails: smallest relative error (β"
-            " = 2; D = diag(1, −0.5))",
-            "Gradient flow, weighted metric W_{m,2}",
+            "without the weight $Z$ of the metric the balance of SA fails: smallest"
+            " relative error ($β = 2$; $D = diag(1, −0.5)$)",
+            "Gradient flow, weighted metric $W_{m,2}$",
             min(abs(value) for value in without.values()),
             at_least(0.01),
-            note=", ".join(f"{name}: {value:.3f}" for name, value in without.items()).replace(
+            note=", ".join(f"{name}: ${value:.3f}$" for name, value in without.items()).replace(
                 "-", "−"
             ),
         ),
@@ -175,26 +175,26 @@ def claims(data: xr.Dataset) -> list[Claim]:
 
 
 def _balance_claim(run: xr.Dataset, name: str) -> Claim:
-    weight = "∫|X|² Z dμ" if name.startswith("SA") else "∫|X|² dμ"
+    weight = "$∫|X|² Z dμ$" if name.startswith("SA") else "$∫|X|² dμ$"
     factor = "2" if name.endswith("D") else "−" if "-" in name else ""
     law, _, kind = name.partition(", ")
     names = {"SA": "self-attention (SA)", "USA": "unnormalised self-attention (USA)"}
     energies = (
-        "E = ∬e^{x·Dy}dμdμ, D = diag(1, −0.5)"
+        "$E = ∬e^{x·Dy}dμdμ$, $D = diag(1, −0.5)$"
         if kind == "D"
-        else "E = (1/(2β))∬e^{β⟨x,y⟩}dμdμ, β = 2"
+        else "$E = (1/(2β))∬e^{β⟨x,y⟩}dμdμ$, $β = 2$"
     )
     logits = "x·Dy" if kind == "D" else "β⟨x,y⟩"
-    weights = f", Z(x) = ∫e^{{{logits}}}dμ(y)" if law == "SA" else ""
-    repulsive = ", V = −I" if "-" in kind else ""
+    weights = f", $Z(x) = ∫e^{{{logits}}}dμ(y)$" if law == "SA" else ""
+    repulsive = ", $V = −I$" if "-" in kind else ""
     return Claim(
         "balance-" + name.lower().replace(", v = -i", "-repulsive").replace(", d", "-matrix"),
         f"{names[law]}{repulsive}, {energies}: the energy changes by the time integral of"
-        f" {factor}{weight}{weights} (two von Mises densities, t ≤ {T:g}; relative error)",
+        f" {factor}{weight}{weights} (two von Mises densities, $t ≤ {T:g}$; relative error)",
         SOURCE,
         abs(_balance(run, "dissipated")),
         at_most(1e-8),
-        note=f"change of energy {float(run.energy[-1] - run.energy[0]):.6f}".replace("-", "−"),
+        note=f"change of energy ${float(run.energy[-1] - run.energy[0]):.6f}$".replace("-", "−"),
     )
 
 
@@ -212,29 +212,30 @@ def _length_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "length",
-            "USA with D = diag(1, −0.5): W_2(μ_0, μ_T)² is at most T times half the gain of"
-            f" energy, and within 5 % of it for T = {T} (ratio)",
+            "USA with $D = diag(1, −0.5)$: $W_2(μ_0, μ_T)²$ is at most $T$ times half the"
+            f" gain of energy, and within 5 % of it for $T = {T}$ (ratio)",
             "Gradient flow, Wasserstein metric",
             float(plain.W2) ** 2 / (T * half_gain),
             between(0.95, 1),
             note=(
-                f"W_2 = {float(plain.W2):.4f} by optimal transport; 1 would be a geodesic of"
-                " constant speed"
+                f"$W_2 = {float(plain.W2):.4f}$ by optimal transport; 1 would be a geodesic"
+                " of constant speed"
             ),
         ),
         Claim(
             "length-sa",
-            "SA with D = diag(1, −0.5): W_2(μ_0, μ_T)² is at most T ∫∫|X|² dμ dt, and within 5 %"
-            f" of it for T = {T} (ratio)",
+            "SA with $D = diag(1, −0.5)$: $W_2(μ_0, μ_T)²$ is at most $T ∫∫|X|² dμ dt$, and"
+            f" within 5 % of it for $T = {T}$ (ratio)",
             "Gradient flow, Wasserstein metric",
             float(weighted.W2) ** 2 / (T * action),
             between(0.95, 1),
         ),
         Claim(
             "length-weighted",
-            "SA with D = diag(1, −0.5): W_2(μ_0, μ_T)² ≤ e^{‖D‖} T (E(μ_T) − E(μ_0))/2, as the"
-            " weight Z of the metric is at least e^{−‖D‖} (ratio of the two sides)",
-            "Gradient flow, weighted metric W_{m,2}",
+            "SA with $D = diag(1, −0.5)$: $W_2(μ_0, μ_T)² ≤ e^{‖D‖} T (E(μ_T) − E(μ_0))/2$,"
+            " as the weight $Z$ of the metric is at least $e^{−‖D‖}$ (ratio of the two"
+            " sides)",
+            "Gradient flow, weighted metric $W_{m,2}$",
             float(weighted.W2) ** 2 / (T * half_gain_weighted * np.exp(norm)),
             between(0, 1),
         ),

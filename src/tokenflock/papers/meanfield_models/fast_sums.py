@@ -174,15 +174,15 @@ def claims(data: xr.DataTree) -> list[Claim]:
     agreement, order = data["agreement"].to_dataset(), data["order"].to_dataset()
     n, many = int(data.attrs["n"]), int(data.attrs["many"])
     chosen = ", ".join(
-        f"{int(K)} at β = {beta:g}"
+        f"{int(K)} at $β = {beta:g}$"
         for K, beta in zip(agreement.order.values, agreement.beta.values)
     )
     statements = [
         Claim(
             f"{what}-{d}",
-            f"{'circle' if d == 2 else 'S²'}: the {what} of {n} weighted tokens by the series is"
-            " that of the direct sum (self-attention, SA, and unnormalised, USA; β = 1 and 100;"
-            " spread and gathered; greatest relative difference)",
+            f"{'circle' if d == 2 else '$S²$'}: the {what} of {n} weighted tokens by the"
+            " series is that of the direct sum (self-attention, SA, and unnormalised, USA;"
+            " $β = 1$ and 100; spread and gathered; greatest relative difference)",
             SOURCES[d],
             float(agreement[what].sel(d=d).max()),
             at_most(1e-10),
@@ -195,22 +195,23 @@ def claims(data: xr.DataTree) -> list[Claim]:
     statements.append(
         Claim(
             "tolerance",
-            "the order that a tolerance chooses is enough: greatest error over tolerance, 10⁻² to"
-            " 10⁻¹⁰ (circle, SA, β = 10)",
+            "the order that a tolerance chooses is enough: greatest error over tolerance,"
+            " $10⁻²$ to $10⁻¹⁰$ (circle, SA, $β = 10$)",
             SOURCE,
             float(ratio[:-1].max()),
             at_most(1),
             note=(
-                f"orders {int(order.order.min())} to {int(order.order.max())}; at 10⁻¹⁴ the ratio"
-                f" is {ratio[-1]:.1f}, by rounding"
+                f"orders {int(order.order.min())} to {int(order.order.max())}; at $10⁻¹⁴$"
+                f" the ratio is ${ratio[-1]:.1f}$, by rounding"
             ),
         )
     )
     statements += [
         Claim(
             f"large-{int(d)}",
-            f"{many} tokens on {'the circle' if d == 2 else 'S²'}, SA, β = 10: field by the series"
-            " against the direct sum at 16 of them (greatest relative difference)",
+            f"{many} tokens on {'the circle' if d == 2 else '$S²$'}, SA, $β = 10$: field by"
+            " the series against the direct sum at 16 of them (greatest relative"
+            " difference)",
             SOURCES[int(d)],
             float(off),
             at_most(1e-10),

@@ -194,28 +194,29 @@ def _alone_claims(alone: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "identity",
-            "D = I, N = 1, d = 3: a token stays where it is (largest change of a coordinate between"
-            " the first frame and the last, after 500 layers of h = 0.1; 30 runs)",
+            "$D = I$, $N = 1$, $d = 3$: a token stays where it is (largest change of a"
+            " coordinate between the first frame and the last, after 500 layers of $h ="
+            " 0.1$; 30 runs)",
             "Figure 1; stationary points",
             float(np.abs(still[-1] - still[0]).max()),
             between(0, 1e-13),
         ),
         Claim(
             "distinct",
-            "D = diag(1, 3, 4), N = 1: every token ends in ±e_3, the top eigenvector (greatest 1 −"
-            " |x_3|; 30 runs)",
+            "$D = diag(1, 3, 4)$, $N = 1$: every token ends in $±e_3$, the top eigenvector"
+            " (greatest $1 − |x_3|$; 30 runs)",
             "Figure 1; maximisers, positive case",
             float((1 - np.abs(moved[-1, :, 2])).max()),
             between(0, 1e-13),
             note=(
-                "the largest 1 − |x_3| at the start is"
-                f" {float((1 - np.abs(moved[0, :, 2])).max()):.2f}"
+                "the largest $1 − |x_3|$ at the start is"
+                f" ${float((1 - np.abs(moved[0, :, 2])).max()):.2f}$"
             ),
         ),
         Claim(
             "side",
-            "D = diag(1, 3, 4), N = 1: a token ends at the pole of its own hemisphere (runs that"
-            " changed sides)",
+            "$D = diag(1, 3, 4)$, $N = 1$: a token ends at the pole of its own hemisphere"
+            " (runs that changed sides)",
             "Figure 1",
             float(np.sum(~(moved[0, :, 2] * moved[-1, :, 2] >= 0))),  # one without a number too
             between(0, 0),
@@ -232,9 +233,9 @@ def _rest_claims(rest: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "stationary",
-            "δ_z and pδ_z + (1−p)δ_{−z} are at rest if z is an eigenvector of D, and ½δ_z + ½δ_{−z}"
-            " also if z·Dz = 0 (greatest speed; D = diag(1, 3, 4) with p = 0.3, D = diag(1, −1, 0)"
-            " with z = (e_1 + e_2)/√2)",
+            "$δ_z$ and $pδ_z + (1−p)δ_{−z}$ are at rest if $z$ is an eigenvector of $D$,"
+            " and $½δ_z + ½δ_{−z}$ also if $z·Dz = 0$ (greatest speed; $D = diag(1, 3, 4)$"
+            " with $p = 0.3$, $D = diag(1, −1, 0)$ with $z = (e_1 + e_2)/√2$)",
             where,
             float(still.max()),
             between(0, 1e-14),
@@ -242,18 +243,19 @@ def _rest_claims(rest: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "unbalanced",
-            "at z·Dz = 0 unequal masses are not at rest: for D = diag(1, −1, 0), z = (e_1 +"
-            " e_2)/√2, p = 0.3 the speed is |2p − 1|",
+            "at $z·Dz = 0$ unequal masses are not at rest: for $D = diag(1, −1, 0)$, $z ="
+            " (e_1 + e_2)/√2$, $p = 0.3$ the speed is $|2p − 1|$",
             where,
             float(rest.speed.sel(measure="unbalanced").mean()),
             between(0.4 - 1e-12, 0.4 + 1e-12),
         ),
         Claim(
             "only",
-            "at any z the speed of δ_z is |P_z Dz| e^{c}, c = z·Dz; that of pδ_z + (1−p)δ_{−z} is"
-            " |P_z Dz| |p e^{c} − (1−p) e^{−c}| at z, and with p and 1−p exchanged at −z: these two"
-            " vanish together only if z is an eigenvector, or c = 0 and p = ½ (greatest relative"
-            " difference of the law from these formulas; 20 random z, D = diag(1, 3, 4), p = 0.3)",
+            "at any $z$ the speed of $δ_z$ is $|P_z Dz| e^{c}$, $c = z·Dz$; that of $pδ_z +"
+            " (1−p)δ_{−z}$ is $|P_z Dz| |p e^{c} − (1−p) e^{−c}|$ at $z$, and with $p$ and"
+            " $1−p$ exchanged at $−z$: these two vanish together only if $z$ is an"
+            " eigenvector, or $c = 0$ and $p = ½$ (greatest relative difference of the law"
+            " from these formulas; 20 random $z$, $D = diag(1, 3, 4)$, $p = 0.3$)",
             where,
             float(rest.off.max()),
             between(0, 1e-10),
@@ -261,8 +263,9 @@ def _rest_claims(rest: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "lopsided",
-            "one of the two can rest alone: for D = diag(1, −1, 0), p = 0.3 and z with z·Dz = ½"
-            " ln((1−p)/p) the speed at z vanishes though z is no eigenvector",
+            "one of the two can rest alone: for $D = diag(1, −1, 0)$, $p = 0.3$ and $z$"
+            " with $z·Dz = ½ ln((1−p)/p)$ the speed at $z$ vanishes though $z$ is no"
+            " eigenvector",
             DERIVED,
             float(at.max()),
             between(0, 1e-14),
@@ -270,8 +273,8 @@ def _rest_claims(rest: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "lopsided-other",
-            "there the speed at −z is |P_z Dz| ((1−p) e^{c} − p e^{−c}), c = ½ ln((1−p)/p),"
-            f" without the partition function: {moving:.6f}",
+            f"there the speed at $−z$ is $|P_z Dz| ((1−p) e^{{c}} − p e^{{−c}})$, $c = ½"
+            f" ln((1−p)/p)$, without the partition function: ${moving:.6f}$",
             DERIVED,
             float(opposite[0]),
             near(moving, 1e-12),
@@ -285,14 +288,15 @@ def _many_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "most",
-            "N = 50 tokens climb to E = e^{λ_max} for D = diag(0.5, 0.9, 1) and diag(1, 1, 0.8)"
-            f" (greatest relative difference, {2 * simple.energy.size} runs)",
+            f"$N = 50$ tokens climb to $E = e^{{λ_max}}$ for $D = diag(0.5, 0.9, 1)$ and"
+            f" $diag(1, 1, 0.8)$ (greatest relative difference, {2 * simple.energy.size}"
+            " runs)",
             "Maximisers, positive case",
             float(rise),
             between(0, 1e-12),
             note=(
-                "λ_2/λ_1 = 0.9 > tanh 1 or a double eigenvalue: there is no trap of two clusters"
-                " here (see Figure 2)"
+                "$λ_2/λ_1 = 0.9 > tanh 1$ or a double eigenvalue: there is no trap of two"
+                " clusters here (see Figure 2)"
             ),
         ),
         Claim(
@@ -304,8 +308,9 @@ def _many_claims(data: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "bound",
-            "no measure has E > e^{λ_max} where λ_max ≥ |λ_min|: greatest E/e^{λ_max} of"
-            f" {len(ratio)} random weighted measures and matrices, d = 3",
+            f"no measure has $E > e^{{λ_max}}$ where $λ_max ≥ |λ_min|$: greatest"
+            f" $E/e^{{λ_max}}$ of {len(ratio)} random weighted measures and matrices, $d ="
+            " 3$",
             "Maximisers, positive case",
             float(ratio.max()),
             between(0.95, 1),

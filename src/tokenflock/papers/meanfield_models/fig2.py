@@ -205,14 +205,15 @@ def _sweep_claims(sweep: xr.Dataset) -> list[Claim]:
         trapped[trapped > high].min(initial=np.inf),
     )
     edges = ", ".join(
-        f"{share[k]:.2f} at d = {d[k]:.3f}" for k in np.flatnonzero((d > low) & (d < high) & ~core)
+        f"${share[k]:.2f}$ at $d = {d[k]:.3f}$"
+        for k in np.flatnonzero((d > low) & (d < high) & ~core)
     )
-    where = f"D = diag(d, 1), N = {N}, {sweep.sizes['repeat']} runs for each d"
+    where = f"$D = diag(d, 1)$, $N = {N}$, {sweep.sizes['repeat']} runs for each $d$"
     return [
         Claim(
             "inside",
-            f"{where}: every run ends in one cluster for the values of d at least one step of the"
-            f" sweep inside the window ({low:.4f}, {high:.4f}) (least share)",
+            f"{where}: every run ends in one cluster for the values of $d$ at least one step"
+            f" of the sweep inside the window $({low:.4f}, {high:.4f})$ (least share)",
             TRAPS,
             float(share[core].min()),
             at_least(1),
@@ -220,32 +221,34 @@ def _sweep_claims(sweep: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "low",
-            f"{where}: the greatest d of the sweep below the window (tanh 1 = {low:.4f}) at which"
-            " fewer than 80 % of the runs end in one cluster is within a step of it",
+            f"{where}: the greatest $d$ of the sweep below the window ($tanh 1 = {low:.4f}$)"
+            " at which fewer than 80 % of the runs end in one cluster is within a step of"
+            " it",
             "Figure 2",
             float(below),
             between(low - step, low),
-            note=f"the values of d are {step:.4f} apart",
+            note=f"the values of $d$ are ${step:.4f}$ apart",
         ),
         Claim(
             "high",
-            f"{where}: the least d of the sweep above the window (d tanh d = 1, d = {high:.4f}) at"
-            " which fewer than 80 % of the runs end in one cluster is within a step of it",
+            f"{where}: the least $d$ of the sweep above the window ($d tanh d = 1$, $d ="
+            f" {high:.4f}$) at which fewer than 80 % of the runs end in one cluster is"
+            " within a step of it",
             "Figure 2",
             float(above),
             between(high, high + step),
         ),
         Claim(
             "zero",
-            f"{where}: no run ends in one cluster at d = 0",
+            f"{where}: no run ends in one cluster at $d = 0$",
             "Figure 2",
             float(share[0]),
             between(0, 0),
         ),
         Claim(
             "beyond",
-            f"{where}: beyond the window, at d = 1.5, at most a fifth of the runs end in one"
-            " cluster (share)",
+            f"{where}: beyond the window, at $d = 1.5$, at most a fifth of the runs end in"
+            " one cluster (share)",
             "Figure 2",
             float(share[-1]),
             at_most(0.2),
@@ -265,15 +268,15 @@ def _stable_claim(sweep: xr.Dataset) -> Claim:
     values = [f"{value:.3f}" for value in sweep.d.values[edge.any(axis=1)]]
     return Claim(
         "stable",
-        "the pairs of clusters in which runs have come to rest outside that window are stable at"
-        f" their own masses p, 1 − p (share of such pairs, of {rest.sum()}, at which the Hessian is"
-        " negative definite)",
+        "the pairs of clusters in which runs have come to rest outside that window are"
+        f" stable at their own masses $p$, $1 − p$ (share of such pairs, of {rest.sum()}, at"
+        " which the Hessian is negative definite)",
         TRAPS,
         float((rate < 0).mean()),
         at_least(1),
         note=(
-            f"{int(edge.sum())} of them at d = {', '.join(values)}, where masses"
-            f" seen elsewhere would be unstable; the largest eigenvalue is {rate.max():.3f}"
+            f"{int(edge.sum())} of them at $d = {', '.join(values)}$, where masses seen"
+            f" elsewhere would be unstable; the largest eigenvalue is ${rate.max():.3f}$"
         ),
     )
 
@@ -285,21 +288,21 @@ def _hessian_claims(hessian: xr.Dataset) -> list[Claim]:
     statements = [
         Claim(
             "hessian",
-            "the Hessian at masses p, 1 − p on the top axis of D = diag(d, 1) has the largest"
-            " eigenvalue of the closed form (greatest difference; 20 values of d, p = 0.5, 0.4,"
-            " 0.3)",
+            "the Hessian at masses $p$, $1 − p$ on the top axis of $D = diag(d, 1)$ has the"
+            " largest eigenvalue of the closed form (greatest difference; 20 values of $d$,"
+            " $p = 0.5$, 0.4, 0.3)",
             TRAPS,
             float(off),
             between(0, 1e-12),
         ),
     ]
     for name, end, exact in zip(("low", "high"), hessian.end.values, trap_window(1.0)):
-        rule = "d = tanh 1" if name == "low" else "d tanh d = 1"
+        rule = "$d = tanh 1$" if name == "low" else "$d tanh d = 1$"
         statements.append(
             Claim(
                 f"{name}-exact",
-                f"for p = ½ the Hessian at ±e_{2 if name == 'low' else 1} becomes singular at "
-                f"{rule}, d = {exact:.10f}",
+                f"for $p = ½$ the Hessian at $±e_{2 if name == 'low' else 1}$ becomes"
+                f" singular at {rule}, $d = {exact:.10f}$",
                 TRAPS,
                 float(end),
                 near(exact, 1e-9),
@@ -313,13 +316,15 @@ def _example_claim(data: xr.DataTree) -> Claim:
     runs = len(clusters)
     return Claim(
         "example",
-        "D = diag(1, 1.25), N = 100, 1400 layers of h = 0.075: at least one run is trapped and at"
-        f" least one is not (share of the {runs} runs that do not end in one cluster)",
+        "$D = diag(1, 1.25)$, $N = 100$, 1400 layers of $h = 0.075$: at least one run is"
+        f" trapped and at least one is not (share of the {runs} runs that do not end in one"
+        " cluster)",
         "Figure 2",
         float((clusters != 1).mean()),
         between(1 / runs, (runs - 1) / runs),
         note=(
-            f"{(clusters == 2).sum()} runs end in two clusters, {(clusters > 2).sum()} in more; 5/4"
-            " > 1.1997: two clusters can survive, and whether they do depends on the start"
+            f"{(clusters == 2).sum()} runs end in two clusters, {(clusters > 2).sum()} in"
+            " more; $5/4 > 1.1997$: two clusters can survive, and whether they do depends"
+            " on the start"
         ),
     )

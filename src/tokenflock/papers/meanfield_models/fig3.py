@@ -186,44 +186,46 @@ def _optimum_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "uniform",
-            "D = I, d = 3: N = 400 tokens come within 10⁻⁷ of the energy of the uniform measure,"
-            f" sinh 1 = {least:.10f}, and not below (excess)",
+            "$D = I$, $d = 3$: $N = 400$ tokens come within $10⁻⁷$ of the energy of the"
+            f" uniform measure, $sinh 1 = {least:.10f}$, and not below (excess)",
             where,
             float(best["uniform"].energy) - least,
             between(-1e-13, 1e-7),
         ),
         Claim(
             "isotropic",
-            "there the second moments are those of the uniform measure, I/3 (greatest difference)",
+            "there the second moments are those of the uniform measure, $I/3$ (greatest"
+            " difference)",
             where,
             float(np.abs(flat.T @ flat / N - np.eye(3) / 3).max()),
             at_most(1e-5),
         ),
         Claim(
             "kernel",
-            "D ≽ 0 with a kernel, diag(1, 0, 1) and diag(0, 0, 1): min E = 1 (greatest excess of N"
-            " = 400 tokens)",
+            "$D ≽ 0$ with a kernel, $diag(1, 0, 1)$ and $diag(0, 0, 1)$: $min E = 1$"
+            " (greatest excess of $N = 400$ tokens)",
             where,
             float(kernel),
             between(-1e-13, 1e-11),
         ),
         Claim(
             "carried",
-            "there the tokens lie in ker D: at ±e_2, and on the great circle x_3 = 0 (greatest mean"
-            " square of what lies outside)",
+            "there the tokens lie in $ker D$: at $±e_2$, and on the great circle $x_3 = 0$"
+            " (greatest mean square of what lies outside)",
             where,
             float(outside),
             between(0, 1e-5),
         ),
         Claim(
             "certificate",
-            "for all four D no measure has an energy below that of the tokens by more than 10⁻⁵"
-            " (greatest 2 gap)",
+            "for all four $D$ no measure has an energy below that of the tokens by more"
+            " than $10⁻⁵$ (greatest 2 gap)",
             where,
             2 * max(float(optimum.gap) for optimum in best.values()),
             between(0, 1e-5),
             note=(
-                "E is convex for D ≽ 0: 2 (E − min V) bounds what is missing, V(x) = ∫e^{x·Dy}dμ(y)"
+                "$E$ is convex for $D ≽ 0$: $2 (E − min V)$ bounds what is missing, $V(x) ="
+                " ∫e^{x·Dy}dμ(y)$"
             ),
         ),
     ]
@@ -236,25 +238,25 @@ def _density_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "near-poles",
-            "D = diag(1, ¼, 1): N = 400 tokens of least energy gather near ±e_2, with mean x_2² ="
-            " 0.890",
+            "$D = diag(1, ¼, 1)$: $N = 400$ tokens of least energy gather near $±e_2$, with"
+            " mean $x_2² = 0.890$",
             where,
             float(second),
             near(0.890, 5e-4),
-            note=f"mirror descent on densities: {expected:.6f}",
+            note=f"mirror descent on densities: ${expected:.6f}$",
         ),
         Claim(
             "near-poles-energy",
-            "D = diag(1, ¼, 1): the least energy of N = 400 tokens is 1.02795",
+            "$D = diag(1, ¼, 1)$: the least energy of $N = 400$ tokens is 1.02795",
             where,
             float(best.energy),
             near(1.02795, 5e-6),
-            note=f"mirror descent on densities: {float(density.energy):.9f}",
+            note=f"mirror descent on densities: ${float(density.energy):.9f}$",
         ),
         Claim(
             "two-methods",
-            "D = diag(1, ¼, 1): tokens (quasi-Newton) and densities (mirror descent on a grid of"
-            " S²) find the same least energy (difference)",
+            "$D = diag(1, ¼, 1)$: tokens (quasi-Newton) and densities (mirror descent on a"
+            " grid of $S²$) find the same least energy (difference)",
             where,
             float(best.energy - density.energy),
             between(-1e-8, 1e-7),
@@ -270,8 +272,8 @@ def _step_claims(data: xr.DataTree) -> list[Claim]:
     statements = [
         Claim(
             "steps",
-            f"after {count} explicit steps all four runs are close to the least energy (greatest"
-            " excess; N = 400)",
+            f"after {count} explicit steps all four runs are close to the least energy"
+            " (greatest excess; $N = 400$)",
             where,
             excess,
             between(0, 1e-5),
@@ -289,24 +291,26 @@ def _late_claims(data: xr.DataTree, name: str, pace: int) -> list[Claim]:
     m, t = late.outside.values, late.time.values
     run = uniform.swap_dims(time="layer").sel(layer=[CHECK // 2, CHECK])
     slow = float(np.diff(1 / _outside(run, name))[0] / np.diff(run.time)[0])
-    where, size = "derived; Figure 3, explicit steps", f"N = {N}, from near ker D"
+    where, size = "derived; Figure 3, explicit steps", f"$N = {N}$, from near $ker D$"
     return [
         Claim(
             f"pace-{name.split()[-1]}",
-            f"D = diag{_text(name)}: the mean square m of what lies outside ker D decays like "
-            f"1/{'t' if pace == 1 else '(2t)'}: d(1/m)/dt from t = {t[1]:g} to {t[2]:g} ({size})",
+            f"$D = diag{_text(name)}$: the mean square $m$ of what lies outside $ker D$"
+            f" decays like $1/{'t' if pace == 1 else '(2t)'}$: $d(1/m)/dt$ from $t ="
+            f" {t[1]:g}$ to ${t[2]:g}$ ({size})",
             where,
             float(np.diff(1 / m)[1] / np.diff(t)[1]),
             near_relative(pace, 0.02),
             note=(
-                f"m falls from {m[0]:.3f} to {m[2]:.1e}, and corrections are of its order. From"
-                f" uniform tokens, steps {CHECK // 2} to {CHECK}, it is {slow:.3f}: some are late"
+                f"$m$ falls from ${m[0]:.3f}$ to ${m[2]:.1e}$, and corrections are of its"
+                f" order. From uniform tokens, steps {CHECK // 2} to {CHECK}, it is"
+                f" ${slow:.3f}$: some are late"
             ),
         ),
         Claim(
             f"quartic-{name.split()[-1]}",
-            f"D = diag{_text(name)}: there E − 1 = m²{'/4' if pace == 1 else '/2'} (ratio of "
-            f"the two at t = {t[2]:g}; {size})",
+            f"$D = diag{_text(name)}$: there $E − 1 = m²{'/4' if pace == 1 else '/2'}$"
+            f" (ratio of the two at $t = {t[2]:g}$; {size})",
             where,
             float((late.flow_energy[2] - 1) / m[2] ** 2 * (4 / pace)),
             near(1, 0.02),

@@ -113,44 +113,45 @@ def claims(data: xr.Dataset) -> list[Claim]:
     statements = [
         Claim(
             name,
-            f"four tokens at (±a, ±b), D = diag(1, d_2): tanh(a²)/tanh(d_2 b²) = d_2 by the {name}"
-            f" (greatest relative difference, {data.sizes['d2']} values d_2 = 0.5 to 10)",
+            "four tokens at $(±a, ±b)$, $D = diag(1, d_2)$: $tanh(a²)/tanh(d_2 b²) = d_2$"
+            f" by the {name} (greatest relative difference, {data.sizes['d2']} values $d_2 ="
+            " 0.5$ to 10)",
             where,
             float(off.sel(by=name).max()),
             between(0, 1e-8),
-            note=f"greatest error of a²: {float(exact.sel(by=name).max()):.1e}",
+            note=f"greatest error of $a²$: ${float(exact.sel(by=name).max()):.1e}$",
         )
         for name in ("flow", "optimiser")
     ]
     statements += [
         Claim(
             "fine",
-            "10,000 explicit steps of h = 0.0005 give the ratio to 2·10⁻⁴ for d_2 = 1, 2, …, 10"
-            " (greatest relative difference)",
+            "10,000 explicit steps of $h = 0.0005$ give the ratio to $2·10⁻⁴$ for $d_2 ="
+            " 1$, 2, …, 10 (greatest relative difference)",
             where,
             float(fine.where(data.d2 >= 1).max()),
             at_most(2e-4),
             note=(
-                "at d_2 = 0.5 the time t = 5 is too short for rest: the ratio is"
-                f" {float(data.ratio.sel(by='h = 0.0005')[0]):.4f}"
+                "at $d_2 = 0.5$ the time $t = 5$ is too short for rest: the ratio is"
+                f" ${float(data.ratio.sel(by='h = 0.0005')[0]):.4f}$"
             ),
         ),
         Claim(
             "coarse",
-            "10,000 explicit steps of h = 0.05 give the ratio to 10⁻⁸ for d_2 ≤ 5 (greatest"
-            " relative difference)",
+            "10,000 explicit steps of $h = 0.05$ give the ratio to $10⁻⁸$ for $d_2 ≤ 5$"
+            " (greatest relative difference)",
             where,
             float(coarse.where(data.d2 <= 5).max()),
             between(0, 1e-8),
         ),
         Claim(
             "broken",
-            "with h = 0.05 the tokens collapse onto ±e_2 for d_2 ≥ 6: the greatest ratio"
-            " tanh(a²)/tanh(d_2 b²) there",
+            "with $h = 0.05$ the tokens collapse onto $±e_2$ for $d_2 ≥ 6$: the greatest"
+            " ratio $tanh(a²)/tanh(d_2 b²)$ there",
             where,
             float(data.ratio.sel(by="h = 0.05").where(data.d2 >= 6).max()),
             between(0, 1e-6),
-            note="an artefact of the step: the flow and the optimiser find a² > 0.97 there",
+            note="an artefact of the step: the flow and the optimiser find $a² > 0.97$ there",
         ),
     ]
     return statements

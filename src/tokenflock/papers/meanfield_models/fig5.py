@@ -261,54 +261,54 @@ def _density_claims(density: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "second",
-            "D = diag(1, 1.01): the minimising density ρ has 2πρ = 1 + c_2 cos 2θ + … with c_2 ="
-            " 0.02072033",
+            "$D = diag(1, 1.01)$: the minimising density $ρ$ has $2πρ = 1 + c_2 cos 2θ +$ …"
+            " with $c_2 = 0.02072033$",
             where,
             second,
             near(0.02072033, 1e-6),
         ),
         Claim(
             "exact",
-            "D = diag(1, d_2), d_2 = 0.9 … 1.3: mirror descent finds c_2 of the exact minimiser"
-            " (greatest difference)",
+            "$D = diag(1, d_2)$, $d_2 = 0.9 … 1.3$: mirror descent finds $c_2$ of the exact"
+            " minimiser (greatest difference)",
             where,
             float(np.abs(density.second - density.exact).max()),
             between(0, 1e-6),
         ),
         Claim(
             "isotropic",
-            f"D = I, d = 2: the least energy is I_0(1) = {i0(1.0):.10f}",
+            f"$D = I$, $d = 2$: the least energy is $I_0(1) = {i0(1.0):.10f}$",
             where,
             float(density.energy.sel(eps=0, method="nearest")),
             near(i0(1.0), 1e-9),
         ),
         Claim(
             "rest",
-            "these densities are at rest under the flow of E (greatest speed)",
+            "these densities are at rest under the flow of $E$ (greatest speed)",
             where,
             float(density.speed.max()),
             between(0, 1e-7),
         ),
         Claim(
             "certificate",
-            "no measure has an energy below that of these densities by more than 10⁻⁷ (greatest 2"
-            " gap)",
+            "no measure has an energy below that of these densities by more than $10⁻⁷$"
+            " (greatest 2 gap)",
             where,
             2 * float(density.gap.max()),
             between(0, 1e-7),
         ),
         Claim(
             "slope",
-            "d = 2, D = diag(1, 1 + ε): the density is (1/2π)(1 + 2.0816530588 ε cos 2θ) + O(ε²),"
-            " −α/2 = I_1(1)/(2 I_2(1))",
+            "$d = 2$, $D = diag(1, 1 + ε)$: the density is $(1/2π)(1 + 2.0816530588 ε cos"
+            " 2θ) + O(ε²)$, $−α/2 = I_1(1)/(2 I_2(1))$",
             where,
             tilt,
             near(expected, 2e-4),
-            note="central differences of ε = 0.01 and 0.02, extrapolated",
+            note="central differences of $ε = 0.01$ and 0.02, extrapolated",
             erratum=(
-                "The published code computes its integral `C1` with sin^{d−1} in place of"
-                f" sin^{{d−2}} and so the coefficient {wrong:.4f} ε, {1 - wrong / expected:.0%} too"
-                f" small; right is {expected:.4f} ε."
+                f"The published code computes its integral `C1` with $sin^{{d−1}}$ in place"
+                f" of $sin^{{d−2}}$ and so the coefficient ${wrong:.4f} ε$,"
+                f" {1 - wrong / expected:.0%} too small; right is ${expected:.4f} ε$."
             ),
         ),
     ]
@@ -317,25 +317,25 @@ def _density_claims(density: xr.Dataset) -> list[Claim]:
 def _shape_claims(density: xr.Dataset) -> list[Claim]:
     ratio = float(density.second.sel(eps=0.01, method="nearest")) / float(_shape_second(0.01))
     excess = (density.fitted - density.energy).where(np.abs(density.eps) > 0.04)
-    where = "Figure 5, conjectured shape exp(Υ cos 2θ)"
+    where = "Figure 5, conjectured shape $exp(Υ cos 2θ)$"
     return [
         Claim(
             "shape",
-            "the conjectured shape exp(Υ cos 2θ), Υ = ε²/5 + (e/2)ε, is too flat near ε = 0: the"
-            " minimiser's c_2 is larger by the factor I_1(1)/(e I_2(1)) = 1.532 (measured at ε ="
-            " 0.01)",
+            "the conjectured shape $exp(Υ cos 2θ)$, $Υ = ε²/5 + (e/2)ε$, is too flat near"
+            " $ε = 0$: the minimiser's $c_2$ is larger by the factor $I_1(1)/(e I_2(1)) ="
+            " 1.532$ (measured at $ε = 0.01$)",
             where,
             ratio,
             near_relative(-float(minimiser_tilt(2)) / np.e, 0.02),
             note=(
-                "the published code offers it as a guess; its c_2 has the slope e/2 = 1.3591 at ε"
-                f" = 0, the minimiser's {-float(minimiser_tilt(2)) / 2:.4f}"
+                "the published code offers it as a guess; its $c_2$ has the slope $e/2 ="
+                f" 1.3591$ at $ε = 0$, the minimiser's ${-float(minimiser_tilt(2)) / 2:.4f}$"
             ),
         ),
         Claim(
             "shape-energy",
-            "the conjectured shape is not the minimiser: the least excess of its energy over d_2 ="
-            " 0.9, 0.95, 1.05 … 1.3",
+            "the conjectured shape is not the minimiser: the least excess of its energy"
+            " over $d_2 = 0.9$, 0.95, $1.05 … 1.3$",
             where,
             float(excess.min()),
             at_least(1e-6),
@@ -347,19 +347,16 @@ def _tilt_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             f"alpha-{d}",
-            f"d = {d}, D = I + εM: the density 1 + ε α(x·Mx − tr M/d) is stationary to first order"
-            f" for α = −I_{{d/2}}(1)/I_{{d/2+1}}(1) = {_minus(float(minimiser_tilt(d)), 6)}",
+            f"$d = {d}$, $D = I + εM$: the density $1 + ε α(x·Mx − tr M/d)$ is stationary to"
+            f" first order for $α = −I_{{d/2}}(1)/I_{{d/2+1}}(1) ="
+            f" {float(minimiser_tilt(d)):.6f}$",
             "Near-isotropic minimiser",
             float(data["tilt"].alpha.sel(d=d)),
             near(minimiser_tilt(d), 1e-7),
             note=(
-                "with the published integral `C1`, sin^{d−1} in place of sin^{d−2}, it would"
-                f" be {_minus(-2 * published_slope(d))}"
+                f"with the published integral `C1`, $sin^{{d−1}}$ in place of $sin^{{d−2}}$,"
+                f" it would be ${-2 * published_slope(d):.4f}$"
             ),
         )
         for d in DIMENSIONS
     ]
-
-
-def _minus(value: float, digits: int = 4) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")

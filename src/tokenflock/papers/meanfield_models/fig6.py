@@ -182,8 +182,8 @@ def _run_claims(runs: dict[str, xr.Dataset]) -> list[Claim]:
     statements = [
         Claim(
             f"pairs-{name.split()[-1]}",
-            f"D = diag{_text(name)}, N = 100: every run ends in two opposite clusters "
-            f"(greatest 1 − |⟨x_i, x_1⟩|; {ends.sizes['run']} runs)",
+            f"$D = diag{_text(name)}$, $N = 100$: every run ends in two opposite clusters"
+            f" (greatest $1 − |⟨x_i, x_1⟩|$; {ends.sizes['run']} runs)",
             "Figure 6",
             spread(ends.x.values),
             between(-1e-14, 1e-6),
@@ -193,8 +193,8 @@ def _run_claims(runs: dict[str, xr.Dataset]) -> list[Claim]:
     statements += [
         Claim(
             f"axis-{name.split()[-1]}",
-            f"D = diag{_text(name)}: the pair lies on ±e_{axis + 1}, the eigenvector of λ_min "
-            "(greatest 1 − |x·e|)",
+            f"$D = diag{_text(name)}$: the pair lies on $±e_{axis + 1}$, the eigenvector of"
+            " $λ_min$ (greatest $1 − |x·e|$)",
             "Figure 6; maximisers, negative case",
             float((1 - np.abs(runs[name].x.values[..., axis])).max()),
             between(-1e-14, 1e-6),
@@ -213,8 +213,8 @@ def _mass_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
     return [
         Claim(
             "masses",
-            "D = −I, N = 100: the larger cluster has fewer tokens than N e²/(1+e²) ="
-            f" {N * high:.1f}, the stable range (greatest number over {len(larger)} runs)",
+            "$D = −I$, $N = 100$: the larger cluster has fewer tokens than $N e²/(1+e²) ="
+            f" {N * high:.1f}$, the stable range (greatest number over {len(larger)} runs)",
             DERIVED,
             float(larger.max()),
             between(50, N * high),
@@ -225,8 +225,8 @@ def _mass_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
         ),
         Claim(
             "unequal",
-            "D = −I, N = 100: exactly equal masses occur in a minority of runs (share of runs with"
-            " 50 and 50)",
+            "$D = −I$, $N = 100$: exactly equal masses occur in a minority of runs (share"
+            " of runs with 50 and 50)",
             where,
             float((excess < 0.005).mean()),
             between(0.02, 0.5),
@@ -235,8 +235,9 @@ def _mass_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]:
         *(
             Claim(
                 f"stable-{name}",
-                "D = −I: a pair of masses p, 1 − p does not split, and is stable up to rotation,"
-                f" for 1/(1+e²) < p < e²/(1+e²); the {name} end is {exact:.10f} (on the circle)",
+                "$D = −I$: a pair of masses $p$, $1 − p$ does not split, and is stable up"
+                f" to rotation, for $1/(1+e²) < p < e²/(1+e²)$; the {name} end is"
+                f" ${exact:.10f}$ (on the circle)",
                 DERIVED,
                 float(end),
                 near(exact, 1e-9),
@@ -261,27 +262,27 @@ def _bound_claims(data: xr.DataTree, runs: dict[str, xr.Dataset]) -> list[Claim]
     return [
         Claim(
             "energy",
-            "runs end with the energy (p² + q²)e^{−c} + 2pq e^{c} of their masses p, q, c ="
-            f" |λ_min| (greatest relative difference; {len(ratio)} runs)",
+            f"runs end with the energy $(p² + q²)e^{{−c}} + 2pq e^{{c}}$ of their masses"
+            f" $p$, $q$, $c = |λ_min|$ (greatest relative difference; {len(ratio)} runs)",
             DERIVED,
             off,
             between(0, 1e-8),
         ),
         Claim(
             "half",
-            "only equal masses give cosh c: the greatest E/cosh c of runs with p ≠ ½",
+            "only equal masses give $cosh c$: the greatest $E/cosh c$ of runs with $p ≠ ½$",
             where,
             float(ratio[~equal].max()),
             between(0.99, 1 - 1e-5),
             note=(
-                f"{int(equal.sum())} of {len(ratio)} runs have p = "
-                f"½; for them |E/cosh c − 1| ≤ {np.abs(ratio[equal] - 1).max(initial=0):.0e}"
+                f"{int(equal.sum())} of {len(ratio)} runs have $p = ½$; for them $|E/cosh c"
+                f" − 1| ≤ {np.abs(ratio[equal] - 1).max(initial=0):.0e}$"
             ),
         ),
         Claim(
             "bound",
-            f"no measure has E > cosh c for D ≼ 0 of norm c: greatest E/cosh c of {len(bound)}"
-            " random weighted measures and matrices, d = 3",
+            "no measure has $E > cosh c$ for $D ≼ 0$ of norm $c$: greatest $E/cosh c$ of"
+            f" {len(bound)} random weighted measures and matrices, $d = 3$",
             where,
             float(bound.max()),
             between(0.9, 1),

@@ -237,38 +237,39 @@ def _state_claims(states: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "curves",
-            "D = diag(−1, d_2): one cluster at e_2 has E = e^{d_2}, two equal ones at ±e_1 cosh 1,"
-            " at ±e_2 cosh d_2 (greatest difference, 100 values of d_2 from −1 to 1)",
+            "$D = diag(−1, d_2)$: one cluster at $e_2$ has $E = e^{d_2}$, two equal ones at"
+            " $±e_1$ have $cosh 1$, at $±e_2$ $cosh d_2$ (greatest difference, 100 values of $d_2$"
+            " from $−1$ to 1)",
             where,
             float(np.abs(states.energy.values - exact).max()),
             between(0, 1e-14),
         ),
         Claim(
             "crossing",
-            f"one cluster overtakes two at d_2 = ln cosh 1 = {crossing:.10f}",
+            f"one cluster overtakes two at $d_2 = ln cosh 1 = {crossing:.10f}$",
             where,
             float(states.crossing),
             near(crossing, 1e-9),
         ),
         Claim(
             "hessian",
-            "D = diag(−1, d_2): the Hessian at two equal clusters ±e_1 has the largest eigenvalue"
-            " of the closed form (greatest difference, 100 values of d_2)",
+            "$D = diag(−1, d_2)$: the Hessian at two equal clusters $±e_1$ has the largest"
+            " eigenvalue of the closed form (greatest difference, 100 values of $d_2$)",
             derived,
             float(rates),
             between(0, 1e-12),
         ),
         Claim(
             "release",
-            "two equal clusters at ±e_1, each cut in two halves, stay a strict local maximum on"
-            f" the circle for −1 < d_2 < tanh 1 = {np.tanh(1):.10f} (zero of the largest"
-            " eigenvalue)",
+            "two equal clusters at $±e_1$, each cut in two halves, stay a strict local"
+            f" maximum on the circle for $−1 < d_2 < tanh 1 = {np.tanh(1):.10f}$ (zero of"
+            " the largest eigenvalue)",
             derived,
             float(states.release),
             near(np.tanh(1), 1e-9),
             note=(
-                f"below, on the grid of d_2, it is at most {float(states.below):.3f}; between "
-                "ln cosh 1 and tanh 1 they are a trap"
+                f"below, on the grid of $d_2$, it is at most ${float(states.below):.3f}$;"
+                " between $ln cosh 1$ and $tanh 1$ they are a trap"
             ),
         ),
     ]
@@ -284,22 +285,23 @@ def _ascent_claims(runs: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "most",
-            "no run of the ascent ends above max(e^{d_2}, cosh 1) (greatest ratio; N = 100,"
-            f" {E.size} runs, {len(d2)} values of d_2 from −1 to 1)",
+            f"no run of the ascent ends above $max(e^{{d_2}}, cosh 1)$ (greatest ratio; $N ="
+            f" 100$, {E.size} runs, {len(d2)} values of $d_2$ from $−1$ to 1)",
             ASCENT,
             float((E / best[:, None]).max()),
             between(0.999, 1 + 1e-12),
         ),
         Claim(
             "before",
-            "before the crossing the ascent ends in two opposite clusters, with the energy of their"
-            " masses at ±e_1 (greatest relative difference over runs with −0.8 ≤ d_2 < ln cosh 1)",
+            "before the crossing the ascent ends in two opposite clusters, with the energy"
+            " of their masses at $±e_1$ (greatest relative difference over runs with $−0.8"
+            " ≤ d_2 < ln cosh 1$)",
             ASCENT,
             float(np.abs(E[before] / pairs - 1).max()),
             between(0, 1e-6),
             note=(
-                f"the larger has up to {100 * (1 + excess.max()) / 2:.0f} of 100 tokens; E/cosh 1"
-                f" is at least {E[before].min() / np.cosh(1):.4f}"
+                f"the larger has up to ${100 * (1 + excess.max()) / 2:.0f}$ of 100 tokens;"
+                f" $E/cosh 1$ is at least ${E[before].min() / np.cosh(1):.4f}$"
             ),
         ),
     ]
@@ -311,23 +313,24 @@ def _end_claims(ends: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "trapped",
-            "beyond the crossing the ascent is trapped: at d_2 = 0.6 no run of"
-            f" {trapped.sizes['run']} finds e^{{0.6}} = 1.822, nor more than cosh 1 = 1.543"
-            " (greatest E)",
+            "beyond the crossing the ascent is trapped: at $d_2 = 0.6$ no run of"
+            f" {trapped.sizes['run']} finds $e^{{0.6}} = 1.822$, nor more than $cosh 1 ="
+            " 1.543$ (greatest $E$)",
             ASCENT,
             float(trapped.energy.max()),
             between(1, np.cosh(1) + 1e-9),
-            note=f"all end at ±e_1: greatest mean x_2² {float(trapped.second.max()):.0e}",
+            note=f"all end at $±e_1$: greatest mean of $x_2²$ ${float(trapped.second.max()):.0e}$",
         ),
         Claim(
             "free",
-            f"at d_2 = 1 > tanh 1 no run of {free.sizes['run']} stays at ±e_1 (least mean x_2²)",
+            f"at $d_2 = 1 > tanh 1$ no run of {free.sizes['run']} stays at $±e_1$ (least"
+            " mean $x_2²$)",
             ASCENT,
             float(free.second.min()),
             between(1 - 1e-6, 1 + 1e-12),
             note=(
-                f"{caught} of them are caught by another trap, "
-                "two clusters at ±e_2; the others find e^{d_2}"
+                f"{caught} of them are caught by another trap, two clusters at $±e_2$; the"
+                f" others find $e^{{d_2}}$"
             ),
         ),
     ]
@@ -338,16 +341,16 @@ def _least_claims(least: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "least",
-            "λ_min ≤ −λ_max: the least energy is e^{λ_min}: D = diag(−1, 0.5), N = 50 tokens,"
-            f" quasi-Newton from {runs} random starts (greatest |E e − 1|)",
+            f"$λ_min ≤ −λ_max$: the least energy is $e^{{λ_min}}$: $D = diag(−1, 0.5)$, $N ="
+            f" 50$ tokens, quasi-Newton from {runs} random starts (greatest $|E e − 1|$)",
             where,
             float(np.abs(least.energy * np.e - 1).max()),
             between(0, 1e-12),
         ),
         Claim(
             "least-cluster",
-            "there all tokens are in one cluster δ_z at z = e_1 or z = −e_1, the eigenvectors of"
-            " λ_min (least |mean x_1|)",
+            "there all tokens are in one cluster $δ_z$ at $z = e_1$ or $z = −e_1$, the"
+            " eigenvectors of $λ_min$ (least $|mean x_1|$)",
             where,
             float(np.abs(least["mean"]).min()),
             between(1 - 1e-9, 1 + 1e-12),

@@ -143,10 +143,10 @@ def _growth_claim(data: xr.Dataset, law: str) -> Claim:
     rates = np.array([_expected(law, int(d), float(beta)) for d, beta in zip(data.d, data.beta)])
     off = np.expm1((modes.rate.values - rates) * modes.time.values[:, None])
     formula = {
-        "SA": "k(k+d−2) λ_k/(β λ_0)",
-        "USA": "k(k+d−2) λ_k/β",
-        "Sinkhorn": "k(k+d−2) r_k/(β(1 + r_k)), r_k = λ_k/λ_0",
-        "USA with noise": f"k(k+d−2) (λ_k/β − 1/κ), κ = {KAPPA:g}",
+        "SA": "$k(k+d−2) λ_k/(β λ_0)$",
+        "USA": "$k(k+d−2) λ_k/β$",
+        "Sinkhorn": "$k(k+d−2) r_k/(β(1 + r_k))$, $r_k = λ_k/λ_0$",
+        "USA with noise": f"$k(k+d−2) (λ_k/β − 1/κ)$, $κ = {KAPPA:g}$",
     }[law]
     long = {
         "SA": "self-attention (SA)",
@@ -160,14 +160,14 @@ def _growth_claim(data: xr.Dataset, law: str) -> Claim:
     }.get(law, SOURCE)
     return Claim(
         law.lower().replace(" ", "-"),
-        f"{long.get(law, law)}: a ripple of degree k of the uniform measure grows at the rate"
-        f" {formula} (k = 1 to 4; d = 2 and 3 at β = 4, d = 8 at β = 9): greatest relative error of"
-        " the growth factor",
+        f"{long.get(law, law)}: a ripple of degree $k$ of the uniform measure grows at the"
+        f" rate {formula} ($k = 1$ to 4; $d = 2$ and 3 at $β = 4$, $d = 8$ at $β = 9$):"
+        " greatest relative error of the growth factor",
         source,
         float(abs(off).max()),
         at_most(1e-7),
         note="while the fastest grows e-fold; "
-        + f"rates from {rates.min():.4g} to {rates.max():.4g}".replace("-", "−"),
+        + f"rates from ${rates.min():.4g}$ to ${rates.max():.4g}$".replace("-", "−"),
     )
 
 
@@ -175,14 +175,14 @@ def _switch_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"switch-{int(d)}",
-            f"at β = {float(beta):.10g} (d = {int(d)}, SA) ripples of degrees 2 and 3 grow equally"
-            " fast: difference of rates",
+            f"at $β = {float(beta):.10g}$ ($d = {int(d)}$, SA) ripples of degrees 2 and 3"
+            " grow equally fast: difference of rates",
             "derived; cf. arXiv 2410.23228",
             float(two - three),
             near(0, 1e-7),
             note=(
-                f"both grow at {float(two):.8f}; the fastest degree is 2 just below this β, 3 just"
-                " above"
+                f"both grow at ${float(two):.8f}$; the fastest degree is 2 just below this"
+                " $β$, 3 just above"
             ),
         )
         for d, beta, (two, three) in zip(

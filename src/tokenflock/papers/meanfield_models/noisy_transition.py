@@ -306,13 +306,14 @@ def _threshold_claims(rates: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"threshold-{d}-{beta:g}",
-            f"unnormalised self-attention (USA) with noise, {'circle' if d == 2 else 'S²'}, β ="
-            f" {beta:g}: the uniform measure is linearly unstable exactly for κ > κ_c = β/λ_1 ="
-            f" {float(critical_noise(beta, d)):.10f} (zero of the growth rate of degree 1)",
+            f"unnormalised self-attention (USA) with noise, {'circle' if d == 2 else '$S²$'},"
+            f" $β = {beta:g}$: the uniform measure is linearly unstable exactly for $κ > κ_c"
+            f" = β/λ_1 = {float(critical_noise(beta, d)):.10f}$ (zero of the growth rate of"
+            " degree 1)",
             SOURCE,
             _zero(rates.sel(d=d, beta=beta)),
             near_relative(critical_noise(beta, d), 1e-7),
-            note="rates {} at 0.98 κ_c and {} at 1.02 κ_c".format(
+            note="rates ${}$ at $0.98 κ_c$ and ${}$ at $1.02 κ_c$".format(
                 *map(_signed, rates.rate.sel(d=d, beta=beta).values)
             ),
         )
@@ -334,13 +335,13 @@ def _zero(rates: xr.Dataset) -> float:
 def _bend_claims(bend: xr.Dataset) -> list[Claim]:
     statements = []
     for d in (2, 3):
-        place = "circle" if d == 2 else "S²"
+        place = "circle" if d == 2 else "$S²$"
         statements.append(
             Claim(
                 f"tricritical-{d}",
-                f"{place}: the branch of ordered states leaves the uniform one forwards for β <"
-                " β_*, backwards for β > β_*, I_{d/2+1}(β_*)/I_{d/2}(β_*) = 1/d, β_* ="
-                f" {float(tricritical_beta(d)):.6f} (zero of its bend)",
+                f"{place}: the branch of ordered states leaves the uniform one forwards for"
+                f" $β < β_*$, backwards for $β > β_*$, $I_{{d/2+1}}(β_*)/I_{{d/2}}(β_*) ="
+                f" 1/d$, $β_* = {float(tricritical_beta(d)):.6f}$ (zero of its bend)",
                 SOURCE,
                 float(bend.zero.sel(d=d)),
                 near(tricritical_beta(d), 2e-6),
@@ -349,8 +350,8 @@ def _bend_claims(bend: xr.Dataset) -> list[Claim]:
         statements += [
             Claim(
                 f"bend-{d}-{beta:g}",
-                f"{place}, β = {beta:g}: (κ_c/κ − 1)/m_1² → (d/(d+2)) ((d−1) r/(1−r) − 1), r ="
-                " λ_2/λ_1, as m_1 → 0",
+                f"{place}, $β = {beta:g}$: $(κ_c/κ − 1)/m_1² → (d/(d+2)) ((d−1) r/(1−r) −"
+                " 1)$, $r = λ_2/λ_1$, as $m_1 → 0$",
                 "derived; cf. arXiv 2412.14813, 2510.20094",
                 float(bend.bend.sel(d=d, beta=beta)),
                 near_relative(_expected_bend(beta, d), 2e-5),
@@ -372,8 +373,8 @@ def _run_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "stationary",
-            "long runs end in ρ ∝ exp((2κ/β) Σ_k I_k m_k cos kθ), m_k = ∫cos kθ dρ (circle, β = 1"
-            " and 4; greatest difference)",
+            "long runs end in $ρ ∝ exp((2κ/β) Σ_k I_k m_k cos kθ)$, $m_k = ∫cos kθ dρ$"
+            " (circle, $β = 1$ and 4; greatest difference)",
             SOURCE,
             float(runs.off.max()),
             at_most(1e-8),
@@ -388,8 +389,8 @@ def _run_claims(data: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "disordered",
-            "below κ_c at β = 1 (0.95 κ_c) even a concentrated start becomes uniform, as does a"
-            " small ripple at β = 4: order parameter at the end",
+            "below $κ_c$ at $β = 1$ ($0.95 κ_c$) even a concentrated start becomes uniform,"
+            " as does a small ripple at $β = 4$: order parameter at the end",
             SOURCE,
             float(max(order[1.0, 0.95, 2.0].order, order[4.0, 0.95, 0.0].order)),
             at_most(1e-9),
@@ -397,8 +398,8 @@ def _run_claims(data: xr.DataTree) -> list[Claim]:
         *_branch_claims(order, branches),
         Claim(
             "free-energy",
-            "the free energy E − (1/κ)∫ρ log ρ never falls along these runs (greatest fall between"
-            " frames)",
+            "the free energy $E − (1/κ)∫ρ log ρ$ never falls along these runs (greatest"
+            " fall between frames)",
             SOURCE,
             float(runs.falls.max()),
             at_most(1e-10),
@@ -415,24 +416,25 @@ def _branch_claims(
     return [
         Claim(
             "two-states",
-            "β = 4 at 0.95 κ_c, where a small ripple dies out: from a concentrated start the order"
-            " parameter ends on the far branch",
+            "$β = 4$ at $0.95 κ_c$, where a small ripple dies out: from a concentrated"
+            " start the order parameter ends on the far branch",
             SOURCE,
             float(order[4.0, 0.95, 5.0].order),
             near(np.interp(0.95, *_far(branches)), 2e-3),
-            note=f"the ordered branch reaches back to {fold:.4f} κ_c",
+            note=f"the ordered branch reaches back to ${fold:.4f} κ_c$",
         ),
         Claim(
             "continuous",
-            "β = 1 at 1.05 κ_c: the order parameter is √((κ_c/κ − 1)/bend) up to the next order",
+            "$β = 1$ at $1.05 κ_c$: the order parameter is $√((κ_c/κ − 1)/bend)$ up to the"
+            " next order",
             SOURCE,
             float(grown.order),
             near_relative(np.sqrt((1 / 1.05 - 1) / _expected_bend(1.0, 2)), 0.05),
         ),
         Claim(
             "jump",
-            "β = 4 at 1.02 κ_c: from a ripple of size 10⁻³ the order parameter jumps to the far"
-            " branch",
+            "$β = 4$ at $1.02 κ_c$: from a ripple of size $10⁻³$ the order parameter jumps"
+            " to the far branch",
             SOURCE,
             float(jumped.order),
             near(np.interp(1.02, *_far(branches)), 2e-3),

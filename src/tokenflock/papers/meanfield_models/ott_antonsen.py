@@ -20,10 +20,10 @@ from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import poisson_density, poisson_order
 
-SOURCE = "Ott and Antonsen 2008: beta = 0"
+SOURCE = "Ott and Antonsen 2008: $β = 0$"
 CAPTION = (
     "See the moments of a Poisson kernel stay powers of the first one (dots on lines), and "
-    "its density stay a Poisson kernel, at β = 0."
+    "its density stay a Poisson kernel, at $β = 0$."
 )
 R0, T, POINTS = 0.3, 3.0, 384
 LAWS = {
@@ -113,27 +113,28 @@ def claims(data: xr.Dataset) -> list[Claim]:
     exact = data.moment.sel(law=["SA", "USA"])
     kernel = poisson_density(data.theta.values, r[:, None])
     bent = data.moment.sel(law="SA, β = 1")
-    setting = f"(β = 0, r(0) = {R0}, t ≤ {T:g})"
+    setting = f"($β = 0$, $r(0) = {R0}$, $t ≤ {T:g}$)"
     return [
         Claim(
             "order",
-            f"self-attention (SA) and unnormalised (USA) from a Poisson kernel {setting}: the order"
-            " parameter is r(t) = r_0/√(r_0² + (1 − r_0²) e^{−t}) (greatest difference)",
+            f"self-attention (SA) and unnormalised (USA) from a Poisson kernel {setting}:"
+            f" the order parameter is $r(t) = r_0/√(r_0² + (1 − r_0²) e^{{−t}})$ (greatest"
+            " difference)",
             SOURCE,
             float(abs(exact.sel(k=1) - r).max()),
             at_most(1e-8),
-            note=f"r({T:g}) = {float(exact.sel(law='SA', k=1)[-1]):.10f}",
+            note=f"$r({T:g}) = {float(exact.sel(law='SA', k=1)[-1]):.10f}$",
         ),
         Claim(
             "moments",
-            f"the moments stay r(t)^k, k = 2 and 3 {setting} (greatest difference)",
+            f"the moments stay $r(t)^k$, $k = 2$ and 3 {setting} (greatest difference)",
             SOURCE,
             float(max(abs(exact.sel(k=k) - r**k).max() for k in (2, 3))),
             at_most(1e-8),
         ),
         Claim(
             "density",
-            f"the density stays the Poisson kernel of r(t) {setting} (greatest difference)",
+            f"the density stays the Poisson kernel of $r(t)$ {setting} (greatest difference)",
             SOURCE,
             float(abs(data.density.sel(law=["SA", "USA"]) - kernel).max()),
             at_most(1e-8),
@@ -147,15 +148,15 @@ def claims(data: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "only-there",
-            "at β = 1 (SA) the same start leaves the family: greatest |∫cos 2θ dμ − (∫cos θ dμ)²|"
-            f" for t ≤ {T:g}",
+            "at $β = 1$ (SA) the same start leaves the family: greatest $|∫cos 2θ dμ −"
+            f" (∫cos θ dμ)²|$ for $t ≤ {T:g}$",
             SOURCE,
             float(abs(bent.sel(k=2) - bent.sel(k=1) ** 2).max()),
             at_least(1e-3),
         ),
         Claim(
             "slope",
-            "dr/dt = r(1 − r²)/2 at t = 0, from the first frames of the solver",
+            "$dr/dt = r(1 − r²)/2$ at $t = 0$, from the first frames of the solver",
             SOURCE,
             _slope(exact.sel(law="SA", k=1)),
             near(R0 * (1 - R0**2) / 2, 1e-6),

@@ -135,23 +135,25 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "quantiles",
-            "self-attention (SA, β = 2) from the quantiles of a von Mises density: n W_1(μ_n(1),"
-            " μ(1)) = π/2 at n = 1024",
+            "self-attention (SA, $β = 2$) from the quantiles of a von Mises density: $n"
+            " W_1(μ_n(1), μ(1)) = π/2$ at $n = 1024$",
             SOURCE,
             float(scaled.sel(n=1024, time=1.0)),
             near_relative(np.pi / 2, 0.01),
-            note=f"at t = 0: {float(scaled.sel(n=1024, time=0.0)):.4f}",
+            note=f"at $t = 0$: ${float(scaled.sel(n=1024, time=0.0)):.4f}$",
         ),
         Claim(
             "quantiles-slope",
-            "from quantiles W_1(μ_n(1), μ(1)) is of order 1/n: slope in logarithms, n = 64 to 1024",
+            "from quantiles $W_1(μ_n(1), μ(1))$ is of order $1/n$: slope in logarithms, $n"
+            " = 64$ to 1024",
             SOURCE,
             float(slope),
             near(-1, 0.01),
         ),
         Claim(
             "independent-slope",
-            "independent tokens are n^{−1/2} away from the limit at t = 1: slope, n = 64 to 1024",
+            "independent tokens are $n^{−1/2}$ away from the limit at $t = 1$: slope, $n ="
+            " 64$ to 1024",
             SOURCE,
             power,
             monte_carlo(-0.5, error),

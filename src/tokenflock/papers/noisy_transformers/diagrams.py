@@ -125,45 +125,47 @@ def _dimension(data: xr.DataTree, d: int) -> list[Claim]:
     return [
         Claim(
             f"leaves-{d}",
-            f"d = {d}, β = {beta:g}: order leaves the uniform measure at κ = 2 K_#, K_# ="
-            " β^(d/2)/(2^(d/2) Γ(d/2) I_{d/2}(β))",
+            f"$d = {d}$, $β = {beta:g}$: order leaves the uniform measure at $κ = 2 K_#$,"
+            f" $K_# = β^(d/2)/(2^(d/2) Γ(d/2) I_{{d/2}}(β))$",
             STATED,
             float(high.leaves),
             near_relative(2 * stability_threshold(beta, d), 1e-9),
-            note="the coupling K of the paper is κ/2 here",
+            note="the coupling $K$ of the paper is $κ/2$ here",
         ),
         Claim(
             f"continuous-{d}",
-            f"d = {d}, β = {low.attrs['beta']:g} < β_* = {star:.4f}: ordered states exist for κ >"
-            " κ_c only (least κ/κ_c of the branch)",
+            f"$d = {d}$, $β = {low.attrs['beta']:g} < β_* = {star:.4f}$: ordered states"
+            " exist for $κ > κ_c$ only (least $κ/κ_c$ of the branch)",
             STATED + " (continuous transition)",
             float(low.kappa.min()),
             between(1 - 1e-9, 1 + 1e-9),
         ),
         Claim(
             f"stable-{d}",
-            f"and they are stable there, d = {d} (share of the branch beyond its first point)",
+            f"and they are stable there, $d = {d}$ (share of the branch beyond its first point)",
             STATED,
             float(low.stable.isel(point=slice(1, None)).mean()),
             between(1, 1),
         ),
         Claim(
             f"first-{d}",
-            f"d = {d}, β = {beta:g} > β_* = {star:.4f}: the free energies are equal before κ_c,"
-            " so the transition is discontinuous (κ/κ_c of the first-order point)",
+            f"$d = {d}$, $β = {beta:g} > β_* = {star:.4f}$: the free energies are equal"
+            " before $κ_c$, so the transition is discontinuous ($κ/κ_c$ of the first-order"
+            " point)",
             STATED + " (discontinuous transition)",
             float(high["first"].max()) if high.sizes.get("transitions") else np.nan,
             between(0.9, 1 - 1e-6),
-            note=f"jump of the order parameter {_only(high.first_order):.4f}",
+            note=f"jump of the order parameter ${_only(high.first_order):.4f}$",
         ),
         Claim(
             f"fold-{d}",
-            f"there the ordered states begin at a fold below the first-order point, d = {d}"
-            " (distance in κ/κ_c)",
+            "there the ordered states begin at a fold below the first-order point, $d ="
+            f" {d}$ (distance in $κ/κ_c$)",
             "derived here (continuation)",
             _only(high["first"]) - _only(high.fold),
             at_least(1e-4),
-            note=f"fold at {_only(high.fold):.4f}, order parameter {_only(high.fold_order):.4f}",
+            note=f"fold at ${_only(high.fold):.4f}$, order parameter"
+            f" ${_only(high.fold_order):.4f}$",
         ),
     ]
 
@@ -176,19 +178,19 @@ def _circle(high: xr.Dataset, low: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "stationary",
-            "circle, β = 1 and 4: at the end of the branch log ρ − (κ/β) e^(β cos) ∗ ρ is constant"
-            " (spread)",
+            "circle, $β = 1$ and 4: at the end of the branch $log ρ − (κ/β) e^(β cos) ∗ ρ$"
+            " is constant (spread)",
             "stationary states of arXiv 2412.14813; formula derived here",
             float(max(high.off, low.off)),
             at_most(1e-6),
         ),
         Claim(
             "fold-number",
-            "circle, β = 4: the fold is at 0.9444 κ_c (Newton on 20 moments)",
+            "circle, $β = 4$: the fold is at $0.9444 κ_c$ (Newton on 20 moments)",
             "derived here",
             _only(high.fold),
             near(fold_by_moments(4.0), 2e-6),
-            note=f"by moments {fold_by_moments(4.0):.6f}",
+            note=f"by moments ${fold_by_moments(4.0):.6f}$",
         ),
     ]
 

@@ -146,7 +146,8 @@ def claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "up",
-            "circle, β = 4, a ripple at 0.98 κ_c: the uniform state lasts (order after t = 30)",
+            "circle, $β = 4$, a ripple at $0.98 κ_c$: the uniform state lasts (order after"
+            " $t = 30$)",
             DERIVED,
             float(up),
             between(0, 0.01),
@@ -154,28 +155,28 @@ def claims(data: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "rises",
-            "then at 1.15 κ_c order appears, that of the branch",
+            "then at $1.15 κ_c$ order appears, that of the branch",
             DERIVED,
             float(top),
             near(_branch_at(states, 1.15), 2e-3),
         ),
         Claim(
             "down",
-            "back at 0.98 κ_c it stays: the order of the upper branch",
+            "back at $0.98 κ_c$ it stays: the order of the upper branch",
             DERIVED,
             float(down),
             near(_branch_at(states, 0.98), 5e-3),
         ),
         Claim(
             "both",
-            "so two states are seen at 0.98 κ_c: difference of their orders",
+            "so two states are seen at $0.98 κ_c$: difference of their orders",
             DERIVED,
             float(down - up),
             at_least(0.5),
         ),
         Claim(
             "falls",
-            f"below the fold at {fold:.4f} κ_c order is lost (at 0.88 κ_c after t = 30)",
+            f"below the fold at ${fold:.4f} κ_c$ order is lost (at $0.88 κ_c$ after $t = 30$)",
             DERIVED,
             float(lost),
             between(0, 0.05),

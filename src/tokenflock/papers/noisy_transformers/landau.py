@@ -109,33 +109,34 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "depth",
-            "circle: as β → β_* the first-order point lies at 3/4 of the fold's distance from κ_c"
-            " (in κ_c/κ − 1; parabola through four β)",
+            "circle: as $β → β_*$ the first-order point lies at $3/4$ of the fold's"
+            " distance from $κ_c$ (in $κ_c/κ − 1$; parabola through four $β$)",
             DERIVED,
             depth,
             near(0.75, 0.004),
-            note=f"line through the two nearest β: {depth_off:.4f} off",
+            note=f"line through the two nearest $β$: ${depth_off:.4f}$ off",
         ),
         Claim(
             "square",
-            "circle: as β → β_* the squares of the order parameters there have the ratio 3/2",
+            "circle: as $β → β_*$ the squares of the order parameters there have the ratio $3/2$",
             DERIVED,
             square,
             near(1.5, 0.02),
-            note=f"line through the two nearest β: {square_off:.4f} off",
+            note=f"line through the two nearest $β$: ${square_off:.4f}$ off",
         ),
         Claim(
             "begins",
-            f"circle: the jump vanishes at β_* = {float(tricritical_beta(2)):.4f} (β as a cubic"
-            " in the square of the jump, at 0)",
-            "abstract of arXiv 2606.05140 (β_*); jump derived here",
+            f"circle: the jump vanishes at $β_* = {float(tricritical_beta(2)):.4f}$ ($β$ as"
+            " a cubic in the square of the jump, at 0)",
+            "abstract of arXiv 2606.05140 ($β_*$); jump derived here",
             float(start),
             near(tricritical_beta(2), 0.02),
-            note=f"dβ/d(m₁²) = {slope:.3f} there",
+            note=f"$dβ/d(m₁²) = {slope:.3f}$ there",
         ),
         Claim(
             "earlier",
-            "the first-order point moves away from κ_c as β grows (greatest step of κ/κ_c along β)",
+            "the first-order point moves away from $κ_c$ as $β$ grows (greatest step of"
+            " $κ/κ_c$ along $β$)",
             DERIVED,
             float(data["first"].diff("beta").max()),
             at_most(-1e-5),

@@ -85,28 +85,28 @@ def _claims(part: xr.Dataset, k: int) -> list[Claim]:
     return [
         Claim(
             f"leaves-{k}",
-            f"circle, β = 4: states of {k} bumps leave the uniform one at κ_{k} = β/I_{k}(β)",
+            f"circle, $β = 4$: states of {k} bumps leave the uniform one at $κ_{k} = β/I_{k}(β)$",
             "arXiv 2412.14813 (branches of the uniform state)",
             float(part.leaves),
             near_relative(unit, 1e-9),
         ),
         Claim(
             f"born-{k}",
-            f"there the largest rate is that of the lower ripples, max_j<{k} j²(I_j/β − 1/κ_{k})",
+            f"there the largest rate is that of the lower ripples, $max_j<{k} j²(I_j/β − 1/κ_{k})$",
             "derived here",
             float(part.rate[0]),
             near_relative(born, 1e-6),
         ),
         Claim(
             f"unstable-{k}",
-            f"{k} bumps are unstable from κ_{k} to 2 κ_{k} (least of the largest rates)",
+            f"{k} bumps are unstable from $κ_{k}$ to $2 κ_{k}$ (least of the largest rates)",
             "derived here (continuation)",
             float(part.rate.min()),
             at_least(1e-3),
         ),
         Claim(
             f"centred-{k}",
-            f"their mean stays zero: greatest order parameter m₁ along the branch of k = {k}",
+            f"their mean stays zero: greatest order parameter $m₁$ along the branch of $k = {k}$",
             "derived here (symmetry)",
             float(part.order.max()),
             at_most(1e-8),

@@ -126,13 +126,13 @@ def claims(data: xr.DataTree) -> list[Claim]:
         *said,
         Claim(
             "quiet",
-            f"below κ_c (β = 1, κ = {QUIET} κ_c) n = {n} uniform tokens fluctuate with n E m₁² ="
-            " 1/(1 − κ/κ_c)",
+            f"below $κ_c$ ($β = 1$, $κ = {QUIET} κ_c$) $n = {n}$ uniform tokens fluctuate"
+            " with $n E m₁² = 1/(1 − κ/κ_c)$",
             "derived here (linear fluctuations about the uniform state)",
             float(quiet.square),
             monte_carlo(1 / (1 - QUIET), float(quiet.error), slack=0.1),
             error=float(quiet.error),
-            note="slack 0.1 for terms of order 1/n",
+            note="slack 0.1 for terms of order $1/n$",
         ),
     ]
 
@@ -142,13 +142,14 @@ def _cases(part: xr.Dataset, name: str) -> list[Claim]:
     return [
         Claim(
             f"{name}-{k}",
-            f"{'many' if k else 'fewer'} tokens on the circle, β = {beta:g}, κ = {share:g} κ_c:"
-            " their order parameter is that of the stationary mean-field state",
+            f"{'many' if k else 'fewer'} tokens on the circle, $β = {beta:g}$, $κ ="
+            f" {share:g} κ_c$: their order parameter is that of the stationary mean-field"
+            " state",
             "arXiv 2412.14813 (mean-field limit); state by continuation",
             float(part.order[k]),
             monte_carlo(float(part.state), float(part.error[k]), slack=5 / int(part.n[k]) + h),
             error=float(part.error[k]),
-            note=f"n = {int(part.n[k])}; slack 5/n + h, h = {h}",
+            note=f"$n = {int(part.n[k])}$; slack $5/n + h$, $h = {h}$",
         )
         for k in range(part.sizes["n"])
     ]

@@ -104,12 +104,12 @@ def _curve_claim(curves: xr.Dataset, scheme: str) -> Claim:
     off = np.abs(1 - run.gap.values - theory.rho).max() + float(run.spread.max())
     return Claim(
         f"rho-{scheme}",
-        f"under {SCHEMES[scheme]} orthogonal tokens keep one common cosine, that of the equiangular"
-        f" ODE (n = {int(curves.n)}, β = 5, t up to 10): greatest error",
+        f"under {SCHEMES[scheme]} orthogonal tokens keep one common cosine, that of the"
+        f" equiangular ODE ($n = {int(curves.n)}$, $β = 5$, $t$ up to 10): greatest error",
         "the equiangular ODE of arXiv 2510.22026",
         float(off),
         at_most(1e-5),
-        note=f"ρ(5) = {float(np.interp(5.0, run.time, 1 - run.gap)):.6f}",
+        note=f"$ρ(5) = {float(np.interp(5.0, run.time, 1 - run.gap)):.6f}$",
     )
 
 
@@ -123,14 +123,14 @@ def _radius_claims(curves: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "radius-moving",
-            "the radii of Pre-LN, Mix-LN and Peri-LN follow ṙ = ⟨θ, A⟩ (over |A| for Peri-LN):"
-            " greatest relative error",
+            "the radii of Pre-LN, Mix-LN and Peri-LN follow $ṙ = ⟨θ, A⟩$ (over $|A|$ for"
+            " Peri-LN): greatest relative error",
             "the table of schemes of arXiv 2510.22026",
             float(np.max(off)),
             at_most(1e-5),
-            note="r(10): " + ", ".join(f"{float(value):.5f}" for value in ends),
-            erratum="the authors' simulator adds Σ r A over coordinates to the radius of Pre-LN,"
-            " not ⟨θ, A⟩",
+            note="$r(10)$: " + ", ".join(f"${float(value):.5f}$" for value in ends),
+            erratum="the authors' simulator adds $Σ r A$ over coordinates to the radius of Pre-LN,"
+            " not $⟨θ, A⟩$",
         ),
         Claim(
             "radius-fixed",
@@ -154,16 +154,16 @@ def _speed_claims(start: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "speeds",
-            "orthogonal tokens (n = 256, β = 5, r₀ = 0.5, 1, 2) start with the closed-form speeds"
-            " of the six schemes: greatest relative error",
+            "orthogonal tokens ($n = 256$, $β = 5$, $r₀ = 0.5$, 1, 2) start with the"
+            " closed-form speeds of the six schemes: greatest relative error",
             "initial speeds of arXiv 2510.22026",
             float(off.max()),
             at_most(1e-10),
         ),
         Claim(
             "peri-first",
-            "Peri-LN starts (e^β + n − 1)/√(e^(2β) + n − 1) ="
-            f" {ratio:.4f} times as fast as Pre-LN (n = 256, β = 5)",
+            f"Peri-LN starts $(e^β + n − 1)/√(e^(2β) + n − 1) = {ratio:.4f}$ times as fast"
+            " as Pre-LN ($n = 256$, $β = 5$)",
             "initial speeds of arXiv 2510.22026",
             float(speed.sel(scheme="peri") / speed.sel(scheme="pre")),
             near_relative(ratio, 1e-10),

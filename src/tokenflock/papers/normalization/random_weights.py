@@ -131,14 +131,14 @@ def _output_claim(outputs: xr.Dataset, n: int) -> Claim:
     said = n * expected_square(n)
     return Claim(
         f"output-{n}",
-        f"the attention output of {n} uniform tokens under a random head (d = 512) is of size"
-        f" n^(−1/2): n E|A|² = {said:.4f}",
-        "initial-velocity theorem of arXiv 2510.22026 (|A| ≤ C(√(log n/n) + log n/d)); the constant"
-        " derived here",
+        f"the attention output of {n} uniform tokens under a random head ($d = 512$) is of"
+        f" size $n^(−1/2)$: $n E|A|² = {said:.4f}$",
+        "initial-velocity theorem of arXiv 2510.22026 ($|A| ≤ C(√(log n/n) + log n/d)$);"
+        " the constant derived here",
         float(square.mean()),
         monte_carlo(said, error, slack=0.01 * said),
         error=error,
-        note="1 % for the lengths of queries and keys, which vary by d^(−1/2)",
+        note="1 % for the lengths of queries and keys, which vary by $d^(−1/2)$",
     )
 
 
@@ -169,16 +169,16 @@ def _layer_claims(layers: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "peri-radius",
-            f"under Peri-LN the mean squared radius after L = {half} layers of two sublayers is"
-            f" 1 + 2L = {1 + 2 * half}",
+            f"under Peri-LN the mean squared radius after $L = {half}$ layers of two"
+            f" sublayers is $1 + 2L = {1 + 2 * half}$",
             "derived here: each sublayer adds a unit vector in a fresh direction",
             square,
             monte_carlo(1 + 2 * half, spread),
-            note=f"one run; standard deviation {spread:.2g}",
+            note=f"one run; standard deviation ${spread:.2g}$",
         ),
         Claim(
             "sphere",
-            "under Post-LN and nGPT tokens stay on the sphere (greatest error of |x|²)",
+            "under Post-LN and nGPT tokens stay on the sphere (greatest error of $|x|²$)",
             "the table of schemes of arXiv 2510.22026",
             float(np.abs(sphere - 1).max()),
             at_most(1e-12),

@@ -25,14 +25,14 @@ from tokenflock.theory import normalised_flow
 
 SOURCE = "Terminal rates"
 CAPTION = (
-    "See the distance from consensus, the mean of 1 − cosine over pairs, fall like a power of the"
-    " depth, t^(−2), on the left, and like exponentials on the right."
+    "See the distance from consensus, the mean of $1$ − cosine over pairs, fall like a power of the"
+    " depth, $t^{−2}$, on the left, and like exponentials on the right."
 )
 N, D, BETA, ALPHA = 12, 4, 2.0, 0.5
 SLOW = ("pre", "mix", "peri")
 EQUAL_N, EQUAL_BETA = 16, 3.0
 AT, STEP = 400.0, 0.1
-NGPT_ERRATUM = "the rate printed for nGPT has α in the denominator; it is proportional to α"
+NGPT_ERRATUM = "the rate printed for nGPT has $α$ in the denominator; it is proportional to $α$"
 FAST_TIMES = {"post": (10, 14), "ngpt": (20, 28), "sqrt": (24, 48)}
 
 
@@ -116,19 +116,19 @@ def _slow_claims(data: xr.DataTree) -> list[Claim]:
         result.append(
             Claim(
                 f"square-{name}",
-                f"under {SCHEMES[name]} random tokens close the gap like t⁻²: local exponent at t ="
-                " 400, which is −2t/r(t) near consensus",
-                "terminal rates of arXiv 2510.22026; −2t/r derived here",
+                f"under {SCHEMES[name]} random tokens close the gap like $t⁻²$: local"
+                " exponent at $t = 400$, which is $−2t/r(t)$ near consensus",
+                "terminal rates of arXiv 2510.22026; $−2t/r$ derived here",
                 exponent(gaps),
                 near(-2 * AT / radius, 5e-3),
-                note=f"r(400) = {radius:.3f}",
+                note=f"$r(400) = {radius:.3f}$",
             )
         )
         both = normalised_flow([396.0, 404.0], EQUAL_N, EQUAL_BETA, name, switch=SWITCH)
         result.append(
             Claim(
                 f"local-{name}",
-                f"the same for 16 orthogonal tokens (β = 3) under {SCHEMES[name]}, by the ODE",
+                f"the same for 16 orthogonal tokens ($β = 3$) under {SCHEMES[name]}, by the ODE",
                 "the equiangular ODE of arXiv 2510.22026",
                 exponent(equal.gap.sel(scheme=name, time=[396.0, 404.0]).values),
                 near(exponent(1 - np.asarray(both.rho)), 1e-3),
@@ -138,12 +138,12 @@ def _slow_claims(data: xr.DataTree) -> list[Claim]:
     result.append(
         Claim(
             "radius",
-            "the radii of Pre-LN, Mix-LN and Peri-LN grow like t once tokens are close: least"
-            " r(400)/400",
-            "r_k ≥ (1 − δ)t in a local cone, arXiv 2510.22026",
+            "the radii of Pre-LN, Mix-LN and Peri-LN grow like $t$ once tokens are close:"
+            " least $r(400)/400$",
+            "$r_k ≥ (1 − δ)t$ in a local cone, arXiv 2510.22026",
             float(least.min()) / AT,
             at_least(0.95),
-            note="δ = 0.05: they are outside the cone for the first few units of depth",
+            note="$δ = 0.05$: they are outside the cone for the first few units of depth",
         )
     )
     return result
@@ -151,7 +151,7 @@ def _slow_claims(data: xr.DataTree) -> list[Claim]:
 
 def _fast_claims(fast: xr.Dataset) -> list[Claim]:
     rates = {"post": 2.0, "ngpt": 2 * ALPHA, "sqrt": 4.0}
-    words = {"post": "e^(−2t)", "ngpt": "e^(−2αt), α = 1/2", "sqrt": "e^(−4√(t+1))"}
+    words = {"post": "$e^(−2t)$", "ngpt": "$e^(−2αt)$, $α = 1/2$", "sqrt": "$e^(−4√(t+1))$"}
     result = []
     for name, (begin, end) in FAST_TIMES.items():
         run = fast.sel(scheme=name, time=slice(begin, end))
@@ -160,8 +160,8 @@ def _fast_claims(fast: xr.Dataset) -> list[Claim]:
         result.append(
             Claim(
                 f"rate-{name}",
-                f"under {SCHEMES[name]} random tokens close the gap like {words[name]}: fitted rate"
-                f" from t = {begin} to {end}",
+                f"under {SCHEMES[name]} random tokens close the gap like {words[name]}:"
+                f" fitted rate from $t = {begin}$ to {end}",
                 "terminal rates of arXiv 2510.22026",
                 rate,
                 near(rates[name], 5e-3),
@@ -177,17 +177,17 @@ def _pair_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "antipodal",
-            "an antipodal pair under Pre-LN stays antipodal (β = 0.01, t = 100: 1 + cosine)",
-            "derived here: it is stationary for every β",
+            "an antipodal pair under Pre-LN stays antipodal ($β = 0.01$, $t = 100$: 1 + cosine)",
+            "derived here: it is stationary for every $β$",
             float(1 + pair.cosine[-1]),
             at_most(1e-12),
-            erratum="statement (ii) on slow clustering under Pre-LN fails for this pair (n = 2,"
-            " small β), which is in no cone and never clusters",
+            erratum="statement (ii) on slow clustering under Pre-LN fails for this pair ($n = 2$,"
+            " small $β$), which is in no cone and never clusters",
         ),
         Claim(
             "antipodal-radius",
-            f"its radius is r₀ + t tanh β = {said:.6f}, far below t",
-            "derived here: A = tanh(β) θ",
+            f"its radius is $r₀ + t tanh β = {said:.6f}$, far below $t$",
+            "derived here: $A = tanh(β) θ$",
             float(pair.radius[-1]),
             near(said, 1e-9),
         ),

@@ -94,42 +94,45 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "pair",
-            f"control: two tokens, d = 3, β = 1: share with a cosine below −1/2 at t = {T:g}",
+            "control: two tokens, $d = 3$, $β = 1$: share with a cosine below $−1/2$ at $t"
+            f" = {T:g}$",
             "diffusion of the cosine (derived in stochastic-depth)",
             pair,
             monte_carlo(expected, error, slack=0.02),
             error=float(error),
-            note=f"expected with a negative cosine {expected:.4f}; slack for cosines above −1/2",
+            note=f"expected with a negative cosine ${expected:.4f}$; slack for cosines above"
+            " $−1/2$",
         ),
         Claim(
             "three",
-            f"three tokens, d = 3, β = 1: share still opposite at t = {T:g}, where masses 1 : 2"
-            " leave in a mean time of 12.9",
-            OPEN + "; verdict: refuted that n = 3 has an antipodal phase",
+            f"three tokens, $d = 3$, $β = 1$: share still opposite at $t = {T:g}$, where"
+            " masses 1 : 2 leave in a mean time of 12.9",
+            OPEN + "; verdict: refuted that $n = 3$ has an antipodal phase",
             three,
             at_most(np.exp(-(T - 20) / lifetime) + 4 * np.sqrt(0.05 / count)),
-            note=f"mean time {lifetime:.2f} (speed measure); e^(−(t−20)/12.9) and 4 errors",
+            note=f"mean time ${lifetime:.2f}$ (speed measure); $e^(−(t−20)/12.9)$ and 4 errors",
         ),
         Claim(
             "four",
-            f"four tokens, d = 3, β = 1, beyond β_c: some stay two against two (share, t = {T:g})",
-            OPEN + "; verdict: supported, an antipodal phase for n = 4",
+            "four tokens, $d = 3$, $β = 1$, beyond $β_c$: some stay two against two (share,"
+            f" $t = {T:g}$)",
+            OPEN + "; verdict: supported, an antipodal phase for $n = 4$",
             four,
             at_least(4 / count),
             error=float(noise),
         ),
         Claim(
             "not-more",
-            "and not more often than pairs do: share of n = 4 minus share of n = 2",
+            "and not more often than pairs do: share of $n = 4$ minus share of $n = 2$",
             OPEN,
             four - pair,
             at_most(2 * float(np.hypot(noise, error))),
         ),
         Claim(
             "below",
-            f"below β_c (d = 8, β = 0.5) nothing stays opposite, n = 2, 3, 4 (greatest share at t ="
-            f" {T:g})",
-            OPEN + "; verdict: supported, β_c of n = 4 is not below that of a pair",
+            "below $β_c$ ($d = 8$, $β = 0.5$) nothing stays opposite, $n = 2$, 3, 4"
+            f" (greatest share at $t = {T:g}$)",
+            OPEN + "; verdict: supported, $β_c$ of $n = 4$ is not below that of a pair",
             float(last.sel(cell="below").max()),
             at_most(share_below(0.5, 8, T) + 4 / np.sqrt(count) / 8),
         ),

@@ -34,7 +34,7 @@ from tokenflock.reproduction.scale import Scale
 SOURCE = "Question 5: where causal tokens end"
 CAPTION = (
     "See an angle of 157° (full dot) that attracts the second token from half of the circle, while"
-    " −ξ, at 180°, repels: it never comes to ±ξ."
+    " $−ξ$, at 180°, repels: it never comes to $±ξ$."
 )
 CONJECTURE = "a conjecture of arXiv 2411.04990 (from a secondary source); refuted here in this form"
 DERIVED = "derived here"
@@ -147,8 +147,9 @@ def claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "rest",
-            "with the first token at ξ the second rests at the root of e^(−4 sin² θ) = −0.6 cos θ,"
-            f" {np.degrees(resting()):.3f}° from ξ (greatest error over the starts that end there)",
+            "with the first token at $ξ$ the second rests at the root of"
+            f" $e^{{−4 sin²(θ)}} = −0.6 cos(θ)$, {np.degrees(resting()):.3f}° from $ξ$ (greatest"
+            " error over the starts that end there)",
             DERIVED,
             float(np.abs(away - resting()).max()) if away.size else np.nan,
             at_most(1e-6),
@@ -170,7 +171,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "basin",
-            "with the first token at ξ it draws in all starts beyond the barrier: share of the"
+            "with the first token at $ξ$ it draws in all starts beyond the barrier: share of the"
             " circle",
             DERIVED,
             float(_elsewhere(grid.end).mean()),
@@ -180,7 +181,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
         Claim(
             "share",
             "both tokens uniform on the circle: share of starts whose second token ends neither at"
-            " ξ nor at −ξ",
+            " $ξ$ nor at $−ξ$",
             CONJECTURE,
             float(_elsewhere(random.end).mean()),
             at_least(0.1),

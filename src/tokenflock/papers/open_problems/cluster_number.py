@@ -28,8 +28,8 @@ from tokenflock.starts import Uniform
 
 SOURCE = "Question 6: how many clusters wait"
 CAPTION = (
-    "See straight lines of slope (d − 1)/2 (dashed): the number of clusters at t = 25 against β,"
-    " for full (dots) and causal attention (rings)."
+    "See straight lines of slope $(d − 1)/2$ (dashed): the number of clusters at $t = 25$ against"
+    " $β$, for full (dots) and causal attention (rings)."
 )
 CONJECTURE = "conjectured for causal attention, arXiv 2411.04990; verdict: supported"
 LAWS = {"full": SelfAttention, "causal": Causal}
@@ -122,9 +122,9 @@ def claims(data: xr.DataTree) -> list[Claim]:
             statements.append(
                 Claim(
                     f"{name}-{d}",
-                    f"{name} attention, d = {d}, β from {betas[0]:g} to {betas[-1]:g}: the number"
-                    " of clusters that wait grows like β to the (d − 1)/2 ="
-                    f" {exponent(d):g} (fitted exponent)",
+                    f"{name} attention, $d = {d}$, $β$ from {betas[0]:g} to {betas[-1]:g}: the"
+                    " number of clusters that wait grows like $β^{(d − 1)/2}$, an exponent of"
+                    f" {exponent(d):g} (fitted)",
                     CONJECTURE,
                     measured,
                     monte_carlo(exponent(d), error, slack=one),

@@ -29,10 +29,10 @@ from tokenflock.theory import polygon_eigenvalue
 
 SOURCE = "Question 2: stable states for -2/3 < beta < -0.16"
 CAPTION = (
-    "See regular polygons stable only below the open range of β (shaded), and every random "
+    "See regular polygons stable only below the open range of $β$ (shaded), and every random "
     "start within it reach consensus."
 )
-OPEN = "question left open between arXiv 2507.22857's -0.16 and -2/3"
+OPEN = "question left open between arXiv 2507.22857's $−0.16$ and $−2/3$"
 ODD = (3, 5, 7, 9)
 BETAS = (-1.0, -0.6, -0.4)
 SIZES = (3, 5)
@@ -112,15 +112,15 @@ def claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "triangle",
-            "three tokens at 120° are stable exactly below β = −2/3",
-            "arXiv 2507.22857 (failure below −2/3)",
+            "three tokens at $120°$ are stable exactly below $β = −2/3$",
+            "arXiv 2507.22857 (failure below $−2/3$)",
             float(polygons.threshold.sel(n=3)),
             near(-2 / 3, 1e-9),
         ),
         Claim(
             "others",
-            "the regular 5-, 7- and 9-gon become stable only at lower β than the triangle, if at"
-            " all (greatest threshold)",
+            "the regular 5-, 7- and 9-gon become stable only at lower $β$ than the"
+            " triangle, if at all (greatest threshold)",
             "derived here; verdict: no polygon decides the open range",
             float(others.fillna(-20.0).max())
             if bool(polygons.threshold.notnull().any())
@@ -130,20 +130,20 @@ def claims(data: xr.DataTree) -> list[Claim]:
         *(
             Claim(
                 f"met-{n}-{abs(beta):g}",
-                f"USA on the circle, β = {beta:g} in the open range, n = {n}: share of {count}"
-                " uniform starts in consensus at t = 100",
+                f"USA on the circle, $β = {beta:g}$ in the open range, $n = {n}$: share of"
+                f" {count} uniform starts in consensus at $t = 100$",
                 OPEN + "; verdict: undecided, nothing else found",
                 float(starts.share.sel(n=n, beta=beta)),
                 between(1, 1),
-                note=f"another state of share above {3 / count:.2g} would have shown (95 %)",
+                note=f"another state of share above ${3 / count:.2g}$ would have shown (95 %)",
             )
             for n in SIZES
             for beta in (-0.6, -0.4)
         ),
         Claim(
             "trapped",
-            "control: at β = −1 some starts of n = 3 end in the triangle (share)",
-            "arXiv 2507.22857 (failure below −2/3)",
+            "control: at $β = −1$ some starts of $n = 3$ end in the triangle (share)",
+            "arXiv 2507.22857 (failure below $−2/3$)",
             1 - float(starts.share.sel(n=3, beta=-1.0)),
             at_least(1 / count),
             note="so the method sees other stable states where there are some",

@@ -128,31 +128,31 @@ def claims(data: xr.DataTree) -> list[Claim]:
         *measured,
         Claim(
             "forwards",
-            "no ordered state of noisy SA was found below κ_c on the branches followed (least"
-            " κ/κ_c)",
+            "no ordered state of noisy SA was found below $κ_c$ on the branches followed"
+            " (least $κ/κ_c$)",
             DERIVED + "; verdict: refuted that SA jumps near its bifurcation",
             float(branches.lowest.min()),
             between(1 - 1e-9, 1 + 1e-9),
         ),
         Claim(
             "negative",
-            "the bend of noisy SA is negative for all β from 0.01 to 10⁴ and d = 2 to 256"
-            " (greatest value)",
-            DERIVED + "; verdict: supported, for every β and d tried",
+            "the bend of noisy SA is negative for all $β$ from 0.01 to $10⁴$ and $d = 2$ to"
+            " 256 (greatest value)",
+            DERIVED + "; verdict: supported, for every $β$ and $d$ tried",
             float(formula.bend.max()),
             at_most(-1e-7),
         ),
         Claim(
             "supremum",
-            "the ratio of the two terms of the bend stays below ((d−1)/(d+1))² < 1 (least room)",
+            "the ratio of the two terms of the bend stays below $((d−1)/(d+1))² < 1$ (least room)",
             DERIVED + "; verdict: supported (numbers, no proof)",
             float(room.min()),
             at_least(-1e-9),
-            note="the bound is approached as β → ∞",
+            note="the bound is approached as $β → ∞$",
         ),
         Claim(
             "attained",
-            "and tends to it: ratio at β = 10⁴ over ((d−1)/(d+1))², circle",
+            "and tends to it: ratio at $β = 10⁴$ over $((d−1)/(d+1))²$, circle",
             DERIVED,
             float(formula.ratio.sel(d=2).isel(beta=-1)) * 9,
             near_relative(1, 1e-3),
@@ -164,10 +164,10 @@ def _bend(case: xr.Dataset) -> Claim:
     d, beta = int(case.d), float(case.beta)
     return Claim(
         f"bend-{d}-{beta:g}",
-        f"noisy SA, d = {d}, β = {beta:g}: (κ_c/κ − 1)/m₁² → d(a−1)/((d+2)a²) ((d−1)(a−1)x/(1−x) −"
-        " (a+d))",
+        f"noisy SA, $d = {d}$, $β = {beta:g}$: $(κ_c/κ − 1)/m₁² → d(a−1)/((d+2)a²)"
+        " ((d−1)(a−1)x/(1−x) − (a+d))$",
         DERIVED,
         float(case.bend),
         near_relative(float(softmax_bend(np.float64(beta), d)), 2e-4),
-        note="a = λ₀/λ₁, x = λ₂/λ₁; a line in m₁² through m₁ < 0.12",
+        note="$a = λ₀/λ₁$, $x = λ₂/λ₁$; a line in $m₁²$ through $m₁ < 0.12$",
     )

@@ -130,28 +130,28 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "exponent",
-            "SA, n = 32, t = 10: the width of the front in β falls like d^(−1/2), d = 64 to 1024"
-            " (slope in log-log)",
+            "SA, $n = 32$, $t = 10$: the width of the front in $β$ falls like $d^(−1/2)$,"
+            " $d = 64$ to 1024 (slope in log-log)",
             OPEN + "; exponent derived here to first order; verdict: supported",
             slope,
             near(-0.5, 0.15 + 4 * error),
             error=error,
-            note="0.15 for terms of higher order at d = 64",
+            note="0.15 for terms of higher order at $d = 64$",
         ),
         Claim(
             "narrower",
-            "the width falls from one d to the next (greatest ratio)",
+            "the width falls from one $d$ to the next (greatest ratio)",
             OPEN + "; verdict: supported",
             float((width.values[1:] / width.values[:-1]).max()),
             at_most(0.9),
         ),
         Claim(
             "front",
-            "at d = 1024 the middle of the front is that of orthogonal tokens",
+            "at $d = 1024$ the middle of the front is that of orthogonal tokens",
             "layer recursion for Theorem 6.8 of arXiv 2312.10794",
             float(middle.sel(d=1024).mean()),
             near(_front(), 0.1 + 4 * off),
             error=off,
-            note="0.1, the spacing of β; the layer at which 0.999 is passed is a whole number",
+            note="0.1, the spacing of $β$; the layer at which 0.999 is passed is a whole number",
         ),
     ]

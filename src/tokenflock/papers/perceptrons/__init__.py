@@ -8,3 +8,5 @@ REFERENCE = (
     "A. Álvarez-López, B. Geshkovski, D. Ruiz-Balet, arXiv 2601.21366; N. Isobe, D. Inoue, M."
     " Imaizumi, arXiv 2605.07772"
 )
+QUESTION = "What does the feed-forward part do to the clusters that attention makes?"
+COVER = "landscape"

@@ -201,8 +201,9 @@ def _flow_claims(flow: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "dissipation",
-            "USA with a gradient relu perceptron, circle, β = 2: dE/dt is the mean square speed for"
-            " E = E_β + ½ ∫v dμ (greatest difference over the greatest slope)",
+            "USA with a gradient relu perceptron, circle, $β = 2$: $dE/dt$ is the mean"
+            " square speed for $E = E_β + ½ ∫v dμ$ (greatest difference over the greatest"
+            " slope)",
             DERIVED,
             float(off),
             at_most(2e-2),
@@ -210,22 +211,22 @@ def _flow_claims(flow: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "climbs",
-            "and E never falls (least step of four runs)",
+            "and $E$ never falls (least step of four runs)",
             DERIVED,
             float(flow.energy.diff("time").min()),
             at_least(-1e-9),
         ),
         Claim(
             "most",
-            "no run exceeds the maximum e^β/(2β) + ½ max v (greatest energy minus it)",
+            "no run exceeds the maximum $e^β/(2β) + ½ max v$ (greatest energy minus it)",
             "arXiv 2601.21366 in the form of a secondary source",
             float(flow.energy.max()) - _most(),
             at_most(1e-9),
-            note=f"the maximum is {_most():.6f}, all tokens at the maximum of v",
+            note=f"the maximum is ${_most():.6f}$, all tokens at the maximum of $v$",
         ),
         Claim(
             "reached",
-            "and a run reaches it, all tokens at argmax v (largest energy over the maximum)",
+            "and a run reaches it, all tokens at $argmax v$ (largest energy over the maximum)",
             DERIVED,
             float(flow.energy.isel(time=-1).max()) / _most(),
             near(1, 1e-3),
@@ -240,8 +241,8 @@ def _least_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "density",
-            "linear perceptron: the minimiser is (1 + c cos 2θ)/2π, c = −βw/(4 I₂(β)) (greatest"
-            " difference of relative densities)",
+            "linear perceptron: the minimiser is $(1 + c cos 2θ)/2π$, $c = −βw/(4 I₂(β))$"
+            " (greatest difference of relative densities)",
             DERIVED,
             float(abs(rho - linear_minimiser(THETA)).max()),
             at_most(1e-3),
@@ -258,7 +259,7 @@ def _least_claims(data: xr.DataTree) -> list[Claim]:
         Claim(
             "unique",
             "two starts end in the same energy, relu and linear (greatest difference)",
-            DERIVED + " (E is convex)",
+            DERIVED + " ($E$ is convex)",
             float(max(abs(part.energy.diff("start").item()) for part in (relu, linear))),
             at_most(1e-5),
         ),
@@ -271,8 +272,8 @@ def _least_claims(data: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "symmetric",
-            "the minimiser has the symmetry θ → −θ of v (greatest difference in masses times"
-            " nodes, from a start without it)",
+            "the minimiser has the symmetry $θ → −θ$ of $v$ (greatest difference in masses"
+            " times nodes, from a start without it)",
             DERIVED + " (uniqueness)",
             float(NODES * abs(_odd(linear.rho.isel(start=1).values)).max()),
             at_most(1e-3),

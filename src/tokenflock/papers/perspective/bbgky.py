@@ -161,17 +161,17 @@ def claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "correlation",
-            "n = 4 uniform tokens on the circle, USA at β = 1.5: d/dt E cos(θ₂ − θ₁) at t = 0 is 2"
-            " I₁(β)/(βn)",
+            "$n = 4$ uniform tokens on the circle, USA at $β = 1.5$: $d/dt E cos(θ₂ − θ₁)$"
+            " at $t = 0$ is $2 I₁(β)/(βn)$",
             "Section 8",
             float(data.speed.sel(mode=1)),
             near(exact, 1e-12),
-            note="the other n − 2 tokens cancel in the mean",
+            note="the other $n − 2$ tokens cancel in the mean",
         ),
         Claim(
             "pair-law",
-            "∂_t ψ(0, x) = g_β(x)/(πn), ψ being the law of θ₂ − θ₁ (greatest difference of the"
-            " first 8 Fourier modes)",
+            "$∂_t ψ(0, x) = g_β(x)/(πn)$, $ψ$ being the law of $θ₂ − θ₁$ (greatest"
+            " difference of the first 8 Fourier modes)",
             "Section 8",
             float(np.abs(data.speed.values - modes).max()),
             between(0, 1e-12),
@@ -183,7 +183,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             float(data.slope),
             monte_carlo(exact, float(data.slope_error), slack=1e-3),
             error=float(data.slope_error),
-            note="the slack is for the error of the three-point slope, of order h²",
+            note="the slack is for the error of the three-point slope, of order $h²$",
         ),
         *_law_claims(data),
     ]
@@ -197,7 +197,7 @@ def _law_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "one-law",
-            "the law of one token stays uniform (χ² of its histogram at t = 1, 40 bins)",
+            "the law of one token stays uniform ($χ²$ of its histogram at $t = 1$, 40 bins)",
             "Section 8",
             chi["one"],
             monte_carlo(BINS - 1, spread),
@@ -206,11 +206,12 @@ def _law_claims(data: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "pair-law-moves",
-            "the law of a pair does not (χ² of the histogram of θ₂ − θ₁ at t = 1, against 39 for"
-            " the uniform law)",
+            "the law of a pair does not ($χ²$ of the histogram of $θ₂ − θ₁$ at $t = 1$,"
+            " against 39 for the uniform law)",
             "Section 8",
             chi["pair"],
             at_least(0.05 * count),
-            note=f"χ² per system {chi['pair'] / count:.3f}, so that this is no matter of sampling",
+            note=f"$χ²$ per system ${chi['pair'] / count:.3f}$, so that this is no matter of"
+            " sampling",
         ),
     ]

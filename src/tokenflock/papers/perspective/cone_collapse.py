@@ -215,34 +215,35 @@ def claims(data: xr.DataTree) -> list[Claim]:
 def _rate_claims(data: xr.DataTree) -> list[Claim]:
     facts = {
         "SA": (
-            "1 − γ decays like e^{−2t} under SA at β = 1",
+            "$1 − γ$ decays like $e^{−2t}$ under SA at $β = 1$",
             terminal_rate(BETA),
             "Theorem 6.3; the rate is derived here",
         ),
         "USA": (
-            "1 − γ decays like e^{−2e^β t} under USA at β = 1",
+            "$1 − γ$ decays like $e^{−2e^β t}$ under USA at $β = 1$",
             terminal_rate(BETA, unnormalised=True),
             "Theorem 6.3; the rate is derived here",
         ),
         "layers": (
-            "1 − γ decays at rate 2 ln(1+h)/h through layers of h = 0.1",
+            "$1 − γ$ decays at rate $2 ln(1+h)/h$ through layers of $h = 0.1$",
             layer_terminal_rate(H),
             "Section 2, layer map",
         ),
     }
     notes = {
         "SA": (
-            "the rate that the proof gives, 1/(2n e^{2β}), is 0.0042 here: true, and far from sharp"
+            "the rate that the proof gives, $1/(2n e^{2β})$, is 0.0042 here: true, and far"
+            " from sharp"
         ),
         "layers": (
-            "one layer divides differences inside a cluster by 1+h, the flow multiplies them by"
-            " e^{−h}: figures made with h = 0.1 run 5 % slow at the end"
+            "one layer divides differences inside a cluster by $1+h$, the flow multiplies"
+            " them by $e^{−h}$: figures made with $h = 0.1$ run 5 % slow at the end"
         ),
     }
     return [
         Claim(
             f"rate-{name.lower()}",
-            f"n = 16 uniform tokens, d = 16: {statement}",
+            f"$n = 16$ uniform tokens, $d = 16$: {statement}",
             source,
             float(data[name].rate),
             near_relative(rate, 0.01),
@@ -257,16 +258,17 @@ def _proof_claims(part: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "margin",
-            "for 32 directions w with ⟨x_i(0), w⟩ > 0 for all i, the margin min_i ⟨x_i(t), w⟩ never"
-            " falls (least increment between frames; n = d = 16, β = 1, SA)",
+            "for 32 directions $w$ with $⟨x_i(0), w⟩ > 0$ for all $i$, the margin $min_i"
+            " ⟨x_i(t), w⟩$ never falls (least increment between frames; $n = d = 16$, $β ="
+            " 1$, SA)",
             "Lemma 6.4, proof",
             float(part.least_step),
             at_least(-1e-12),
-            note=f"the margins start at {float(part.least_start):.2g} or more",
+            note=f"the margins start at ${float(part.least_start):.2g}$ or more",
         ),
         Claim(
             "cone",
-            "the limit x* lies in the convex cone of the tokens at all times (distance by"
+            "the limit $x*$ lies in the convex cone of the tokens at all times (distance by"
             " nonnegative least squares)",
             "Lemma 6.4, proof",
             float(part.outside),
@@ -274,12 +276,12 @@ def _proof_claims(part: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "inequality",
-            "once α ≥ ½, dα/dt ≥ (1 − α)/(2n e^{2β}) along the run (least value of dα/dt / (1 − α);"
-            " n = d = 16, β = 1)",
+            "once $α ≥ ½$, $dα/dt ≥ (1 − α)/(2n e^{2β})$ along the run (least value of"
+            " $dα/dt / (1 − α)$; $n = d = 16$, $β = 1$)",
             "Lemma 6.4, (6.7)",
             float(part.least_pull),
             between(bound, 2.0),
-            note=f"the bound is {bound:.4g}; near consensus the ratio tends to 2",
+            note=f"the bound is ${bound:.4g}$; near consensus the ratio tends to 2",
         ),
     ]
 
@@ -292,39 +294,40 @@ def _pair_claims(part: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "pair-pull",
-            "two tokens 60° to either side of x* at β = 6 start with dα/dt = (3/2) (1 − α)/(1 +"
-            " e^{3β/2})",
+            "two tokens $60°$ to either side of $x*$ at $β = 6$ start with $dα/dt = (3/2)"
+            " (1 − α)/(1 + e^{3β/2})$",
             "Lemma 6.4, (6.7) and (6.8)",
             float(part.least_pull),
             near_relative(1.5 * weak / (1 + weak), 1e-9),
             note=(
-                f"above 1/(2n e^{{2β}}) = {1 / (4 * np.exp(2 * PAIR_BETA)):.3g}, below 1/(2n e^β) ="
-                f" {printed:.3g}"
+                f"above $1/(2n e^{{2β}}) = {1 / (4 * np.exp(2 * PAIR_BETA)):.3g}$, below"
+                f" $1/(2n e^β) = {printed:.3g}$"
             ),
         ),
         Claim(
             "pair-bound",
-            "for these two tokens 1 − α(t) ≤ (1 − α(0)) exp(−t/(2n e^{2β})) (greatest ratio of the"
-            " two sides)",
+            "for these two tokens $1 − α(t) ≤ (1 − α(0)) exp(−t/(2n e^{2β}))$ (greatest"
+            " ratio of the two sides)",
             "Lemma 6.4, (6.8)",
             float(safe.max()),
             at_most(1 + 1e-12),
             erratum=(
-                "(6.8) prints the exponent with e^β, while (6.7) gives e^{2β}. With e^β and the"
-                f" constant 1 − α(0) it is false: here 1 − α is up to {over.max():.3f} times as"
-                f" large (at t = {time[over.argmax()]:.0f}, n = 2, β = 6)"
+                f"(6.8) prints the exponent with $e^β$, while (6.7) gives $e^{{2β}}$. With"
+                " $e^β$ and the constant $1 − α(0)$ it is false: here $1 − α$ is up to"
+                f" ${over.max():.3f}$ times as large (at $t = {time[over.argmax()]:.0f}$, $n"
+                " = 2$, $β = 6$)"
             ),
         ),
         Claim(
             "spread",
-            "passing from α to pairs costs a factor: 1 − ⟨x_i, x_j⟩ ≤ 4 (1 − α), attained in the"
-            " limit by two tokens either side of x* (greatest ratio)",
+            "passing from $α$ to pairs costs a factor: $1 − ⟨x_i, x_j⟩ ≤ 4 (1 − α)$,"
+            " attained in the limit by two tokens either side of $x*$ (greatest ratio)",
             "(D.15)",
             float(part.spread),
             between(3.999, 4 + 1e-6),
             erratum=(
-                "(D.15) prints the constant 1; 1 − ⟨x_i, x_j⟩ ≤ 1 − α fails for these two tokens at"
-                " every time, by the factor 2(1 + α) ≥ 3"
+                "(D.15) prints the constant 1; $1 − ⟨x_i, x_j⟩ ≤ 1 − α$ fails for these two"
+                " tokens at every time, by the factor $2(1 + α) ≥ 3$"
             ),
         ),
     ]
@@ -335,12 +338,13 @@ def _random_claims(part: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "random-consensus",
-            "random Q, K with V = I and n = 16 tokens in a hemisphere, d = 8, β = 2: every system"
-            f" ends in consensus (share of {len(final)} with all cosines ≥ 0.999 at t = 200)",
-            "Lemma 6.4 (any Q, K)",
+            "random $Q$, $K$ with $V = I$ and $n = 16$ tokens in a hemisphere, $d = 8$, $β"
+            f" = 2$: every system ends in consensus (share of {len(final)} with all cosines"
+            " at least 0.999 at $t = 200$)",
+            "Lemma 6.4 (any $Q$, $K$)",
             float((final >= 0.999).mean()),
             near(1.0, 0.0),
-            note=f"the least cosine of all is 1 − {1 - final.min():.2g}",
+            note=f"the least cosine of all is $1 − {1 - final.min():.2g}$",
         ),
         Claim(
             "random-margin",

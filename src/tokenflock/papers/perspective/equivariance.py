@@ -125,11 +125,11 @@ _SAID = {
         "causal attention",
     ),
     "rotation": (
-        "for Q = K = V = I the flow commutes with rotations and reflections of R^d",
+        "for $Q = K = V = I$ the flow commutes with rotations and reflections of $R^d$",
         "general Q, K, V",
     ),
     "span": (
-        "for V = I and general Q, K tokens that start in a plane of R^d never leave it",
+        "for $V = I$ and general $Q$, $K$ tokens that start in a plane of $R^d$ never leave it",
         "general V",
     ),
     "coincident": (
@@ -207,7 +207,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
         statements.append(
             Claim(
                 name,
-                f"{statement} (n = {N}, β = {BETA:g}, t ≤ {END:g})",
+                f"{statement} ($n = {N}$, $β = {BETA:g}$, $t ≤ {END:g}$)",
                 SOURCE if name in ("order", "heads") else "from the equations, beside Remark 2.2",
                 float(gaps.kept),
                 at_most(ROUNDING),

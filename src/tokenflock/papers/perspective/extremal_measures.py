@@ -275,16 +275,16 @@ def _kernel_claims(kernel: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "positive",
-            f"the kernel e^{{β⟨x, y⟩}} has positive eigenvalues λ_k (β = {BETA:g}, d = 2, 3, k ≤"
-            " 8), so E_β is strictly convex: the least measured",
+            f"the kernel $e^{{β⟨x, y⟩}}$ has positive eigenvalues $λ_k$ ($β = {BETA:g}$, $d"
+            " = 2$, 3, $k ≤ 8$), so $E_β$ is strictly convex: the least measured",
             "Proposition 3.4",
             float(kernel.eigenvalue.min()),
             between(0.99 * exact.min(), 1.01 * exact.min()),
         ),
         Claim(
             "eigenvalues",
-            f"λ_k = Γ(d/2) (2/β)^{{d/2−1}} I_{{k+d/2−1}}(β): largest relative error (β = {BETA:g},"
-            " d = 2, 3, k ≤ 8)",
+            f"$λ_k = Γ(d/2) (2/β)^{{d/2−1}} I_{{k+d/2−1}}(β)$: largest relative error ($β ="
+            f" {BETA:g}$, $d = 2$, 3, $k ≤ 8$)",
             "Proposition 3.4 (Funk-Hecke)",
             float(np.abs(ratio - 1).max()),
             at_most(1e-8),
@@ -297,20 +297,20 @@ def _density_claims(density: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "uniform",
-            f"minimising E_β over weights on {N} angles of the circle (β = {BETA:g}) gives the"
-            " uniform ones: largest relative error",
+            f"minimising $E_β$ over weights on {N} angles of the circle ($β = {BETA:g}$)"
+            " gives the uniform ones: largest relative error",
             "Proposition 3.4",
             off,
             at_most(1e-8),
             note=(
-                f"{density.sizes['start']} random starts, which were off by up to "
-                f"{float(np.abs(density['first'] * N - 1).max()):.2g}"
+                f"{density.sizes['start']} random starts, which were off by up to"
+                f" ${float(np.abs(density['first'] * N - 1).max()):.2g}$"
             ),
         ),
         Claim(
             "uniform-energy",
-            f"the least energy on {N} angles is λ_0/(2β) up to the aliasing of the grid, I_{N}(β)/β"
-            f" = {kernel_eigenvalue(N, BETA, 2) / BETA:.1e}",
+            f"the least energy on {N} angles is $λ_0/(2β)$ up to the aliasing of the grid,"
+            f" $I_{N}(β)/β = {kernel_eigenvalue(N, BETA, 2) / BETA:.1e}$",
             "Proposition 3.4",
             float(density.energy.min() - uniform_energy(BETA, 2)),
             near(kernel_eigenvalue(N, BETA, 2) / BETA, 1e-12),
@@ -324,21 +324,22 @@ def _flow_claims(flows: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "repulsion",
-            f"{N} tokens repelled by SA with V = −I (d = 2, β = {BETA:g}) come to the energy of the"
-            " uniform measure from above, as close as a regular polygon: E − E(polygon) at t ="
-            " 400, relative",
+            f"{N} tokens repelled by SA with $V = −I$ ($d = 2$, $β = {BETA:g}$) come to the"
+            " energy of the uniform measure from above, as close as a regular polygon: $E −"
+            " E$(polygon) at $t = 400$, relative",
             "Proposition 3.4, section 9.1",
             float(down[-1] / floor - 1),
             between(-1e-12, 1e-9),
             note=(
-                f"E(polygon) − λ_0/(2β) = {floor - uniform_energy(BETA, 2):.1e}; on the way E −"
-                f" λ_0/(2β) is never below {float(down.min()) - uniform_energy(BETA, 2):.1e}"
+                f"$E$(polygon) $− λ_0/(2β) = {floor - uniform_energy(BETA, 2):.1e}$; on the"
+                " way $E − λ_0/(2β)$ is never below"
+                f" ${float(down.min()) - uniform_energy(BETA, 2):.1e}$"
             ),
         ),
         Claim(
             "dirac",
-            f"with V = I the energy of {N} tokens from a half circle (β = {BETA:g}) grows to that"
-            " of a point mass, e^β/(2β), the maximum: ratio at t = 400",
+            f"with $V = I$ the energy of {N} tokens from a half circle ($β = {BETA:g}$)"
+            " grows to that of a point mass, $e^β/(2β)$, the maximum: ratio at $t = 400$",
             "Proposition 3.4",
             float(up[-1] / dirac_energy(BETA)),
             near(1, 1e-12),
@@ -355,28 +356,29 @@ def _sample_claims(samples: xr.Dataset) -> list[Claim]:
     score = (samples["mean"].values - expected) / samples["error"].values
     count = int(samples.attrs["count"])
     where = (
-        f"{2 * count} random weighted measures for each of {len(floor)} pairs (β, d), β = 0.5 to 9,"
-        " d = 2, 3, 16"
+        f"{2 * count} random weighted measures for each of {len(floor)} pairs ($β$, $d$), $β"
+        " = 0.5$ to 9, $d = 2$, 3, 16"
     )
     return [
         Claim(
             "above",
-            f"no measure has less energy than the uniform one: least E/E(uniform) − 1 over {where}",
+            "no measure has less energy than the uniform one: least $E/E$(uniform) $− 1$"
+            f" over {where}",
             "Proposition 3.4",
             float((samples.least.values / floor).min() - 1),
             at_least(0),
         ),
         Claim(
             "below",
-            f"no measure has more energy than a point: greatest E/E(point) over {where}",
+            f"no measure has more energy than a point: greatest $E/E$(point) over {where}",
             "Proposition 3.4",
             float((samples.greatest.values / roof).max()),
             between(0.99, 1),
         ),
         Claim(
             "independent",
-            "8 independent uniform tokens have mean energy (e^β/8 + (7/8) λ_0)/(2β): the worst of"
-            " the pairs (β, d), in standard errors",
+            "8 independent uniform tokens have mean energy $(e^β/8 + (7/8) λ_0)/(2β)$: the"
+            " worst of the pairs ($β$, $d$), in standard errors",
             "Proposition 3.4",
             float(score[np.abs(score).argmax()]),
             monte_carlo(0, 1),

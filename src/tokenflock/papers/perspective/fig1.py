@@ -378,10 +378,10 @@ def _special(data: xr.Dataset, layer: int) -> str:
 
 def _diagonal(data: xr.Dataset | None, who: str) -> Claim:
     statement = (
-        f"counting i = j too adds to the histogram of {who} a peak at one of 1/n of all pairs,"
-        " whatever the tokens do"
+        f"counting $i = j$ too adds to the histogram of {who} a peak at one of $1/n$ of all"
+        " pairs, whatever the tokens do"
     )
-    erratum = "The histograms are captioned i ≠ j but count the diagonal i = j as well."
+    erratum = "The histograms are captioned $i ≠ j$ but count the diagonal $i = j$ as well."
     if data is None:
         return Claim("diagonal", statement, SOURCE, None, near(1, 0.01), erratum=erratum)
     plain = data.histogram.sel(variant="as trained", layer=0).isel(bin=-1)

@@ -146,14 +146,15 @@ def _draw_map(ax: Axes) -> None:
     half = float(saddle_threshold(N))
     with look(ax) as theme:
         strong, middle, light = theme.palette[0], theme.palette[5], theme.shades[1]
+        on_light = theme.ink if theme.name == "light" else theme.paper
         boxes = [  # column, from beta, to beta, colour, hatch, text, colour of the text
-            (0, 0, 1, middle, "", "Thm 4.3\n$\\beta\\leq1$", theme.ink),
-            (0, half, top, middle, "", "Thm 5.1, $\\beta\\gtrsim n^2$", theme.ink),
+            (0, 0, 1, middle, "", "Thm 4.3\n$\\beta\\leq1$", on_light),
+            (0, half, top, middle, "", "Thm 5.1, $\\beta\\gtrsim n^2$", on_light),
             (0, 1, half, light, "///", "", theme.ink),
             (0, SYNCHRONISED, 0, light, "///", "", theme.ink),
             (0, FAILS, SYNCHRONISED, theme.paper, "", "open", theme.soft),
             (0, low, FAILS, theme.palette[2], "", "fails if 3 divides $n$", theme.paper),
-            (1, 0, top, middle, "", "Thm 6.1\nevery $\\beta\\geq0$\n(arXiv 2405.18273)", theme.ink),
+            (1, 0, top, middle, "", "Thm 6.1\nevery $\\beta\\geq0$\n(arXiv 2405.18273)", on_light),
             (2, 0, top, strong, "", "Thm 6.3\nexponential\nrate", theme.paper),
             (
                 3,
@@ -206,7 +207,12 @@ def _label_map(ax: Axes, theme: Theme, edges: tuple[float, ...], top: float, low
         ax.text(edges[0] + 0.03, value * 0.93, text, va="top", fontsize=7, bbox=note | {"pad": 0.4})
     ax.plot(edges[1:], [1 / N] * 4, ":", color=theme.paper, linewidth=1)
     ax.text(
-        (edges[1] + edges[2]) / 2, 0.22, "Thm 4.3: $\\beta\\leq C/n$", ha="center", fontsize=7.5
+        (edges[1] + edges[2]) / 2,
+        0.22,
+        "Thm 4.3: $\\beta\\leq C/n$",
+        ha="center",
+        fontsize=7.5,
+        color=theme.ink if theme.name == "light" else theme.paper,
     )
     ax.axhline(0, color=theme.ink, linewidth=0.8)
     ax.text(
@@ -260,28 +266,29 @@ def _triangle_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "triangle",
-            "three equal clusters at 120° on the circle are stable for β < −2/3 and unstable"
-            " beyond: where the eigenvalue changes sign",
+            "three equal clusters at $120°$ on the circle are stable for $β < −2/3$ and"
+            " unstable beyond: where the eigenvalue changes sign",
             "arXiv 2507.22857",
             float(data.triangle_zero),
             near(-2 / 3, 1e-9),
             note=(
-                "so consensus fails on the circle for β < −2/3 if 3 divides n; it is proved for β"
-                f" ≥ −0.16 since publication. {N} tokens cannot be split evenly: in clusters of 10,"
-                f" 11 and 11 they rest stably below β = {float(data.uneven_zero):.3f} only"
+                "so consensus fails on the circle for $β < −2/3$ if 3 divides $n$; it is"
+                f" proved for $β ≥ −0.16$ since publication. {N} tokens cannot be split"
+                " evenly: in clusters of 10, 11 and 11 they rest stably below $β ="
+                f" {float(data.uneven_zero):.3f}$ only"
             ),
         ),
         Claim(
             "triangle-stable",
-            "12 tokens near a triangle stay in three clusters under SA at β = −0.8, t = 400: number"
-            " of clusters",
+            "12 tokens near a triangle stay in three clusters under SA at $β = −0.8$, $t ="
+            " 400$: number of clusters",
             "arXiv 2507.22857",
             stable,
             near(3, 0),
         ),
         Claim(
             "triangle-unstable",
-            "from the same start they end in one cluster at β = −0.5: number of clusters",
+            "from the same start they end in one cluster at $β = −0.5$: number of clusters",
             "arXiv 2507.22857",
             unstable,
             near(1, 0),
@@ -294,15 +301,17 @@ def _range_claim(data: xr.Dataset) -> Claim:
     measured = float(data.printed_range)
     return Claim(
         "printed-threshold",
-        f"at the printed threshold β = n²/π² = {printed:.2f} (n = {N}, d = 2) the chain of n − 1"
-        " ranges τ* spans less than π, but not less than π/2: (n−1) τ*, in radians",
+        f"at the printed threshold $β = n²/π² = {printed:.2f}$ ($n = {N}$, $d = 2$) the"
+        " chain of $n − 1$ ranges $τ*$ spans less than $π$, but not less than $π/2$: $(n−1)"
+        " τ*$, in radians",
         "Figure 2, after Problem 3",
         measured,
         near((N - 1) * attraction_range(printed), 1e-9),
         note=(
-            "the proof of Theorem 5.1 as written needs (n−1) τ* < π/2, that is β >"
-            f" {saddle_threshold(N):.2f}; with (n−1) τ* < π (β > {saddle_threshold(N, np.pi):.2f})"
-            " tokens sit in an open half circle, which suffices"
+            "the proof of Theorem 5.1 as written needs $(n−1) τ* < π/2$, that is $β >"
+            f" {saddle_threshold(N):.2f}$; with $(n−1) τ* < π$ ($β >"
+            f" {saddle_threshold(N, np.pi):.2f}$) tokens sit in an open half circle, which"
+            " suffices"
         ),
     )
 
@@ -312,32 +321,32 @@ def _vacuous_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "early-cosine",
-            f"γ_β(1/n), which the proof of Theorem 6.9 must resolve, is tiny: mean cosine of {N}"
-            f" orthogonal tokens at t = 1/{N}, β = 1",
+            "$γ_β(1/n)$, which the proof of Theorem 6.9 must resolve, is tiny: mean cosine"
+            f" of {N} orthogonal tokens at $t = 1/{N}$, $β = 1$",
             "Theorem 6.9, Appendix D",
             float(data.cosine),
             near_relative(equiangular_cosine(1 / N, n=N, beta=1.0), 1e-6),
         ),
         Claim(
             "bound-informative",
-            "at t = 1/n the bound 2c(β)^{nt} √(log d/d) of Theorem 6.9 is below γ_β itself only"
-            f" for d > 10^16 (n = {N}, β = 1): log10 d",
+            f"at $t = 1/n$ the bound $2c(β)^{{nt}} √(log d/d)$ of Theorem 6.9 is below $γ_β$"
+            f" itself only for $d > 10^16$ ($n = {N}$, $β = 1$): $log₁₀ d$",
             "Theorem 6.9",
             log_d,
             near(_informative(float(equiangular_cosine(1 / N, n=N, beta=1.0))) / np.log(10), 1e-5),
             note=(
-                "so the column d ≥ d* of the map holds no simulation: what is seen at d = 1024 is"
-                " not covered by the constants of the proof; d / log d is"
-                f" 10^{log_d - np.log10(log_d * np.log(10)):.1f}"
+                "so the column $d ≥ d*$ of the map holds no simulation: what is seen at $d"
+                " = 1024$ is not covered by the constants of the proof; $d / log d$ is"
+                f" $10^{log_d - np.log10(log_d * np.log(10)):.1f}$"
             ),
         ),
         Claim(
             "probability-informative",
-            "the probability 1 − 2n²d^{−1/64} of Theorem 6.9 is positive only for d > (2n²)^64"
-            f" (n = {N}): log10 d",
+            f"the probability $1 − 2n²d^{{−1/64}}$ of Theorem 6.9 is positive only for $d >"
+            f" (2n²)^64$ ($n = {N}$): $log₁₀ d$",
             "Theorem 6.9",
             float(data.log10_probable),
             near(64 * np.log10(2 * N**2), 1e-9),
-            note="the constants are vacuous for any d in use; the statement is qualitative",
+            note="the constants are vacuous for any $d$ in use; the statement is qualitative",
         ),
     ]

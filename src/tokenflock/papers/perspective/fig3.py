@@ -222,6 +222,11 @@ def _grid(kind: xr.DataTree) -> Figure:
     return figure
 
 
+def live() -> tuple[SelfAttention, Uniform]:
+    """The law of the picture, to be watched on the page."""
+    return SelfAttention(beta=5.0), Uniform(n=32, d=3)
+
+
 def claims(data: xr.DataTree) -> list[Claim]:
     """What the numbers say."""
     statements = [
@@ -243,12 +248,12 @@ def claims(data: xr.DataTree) -> list[Claim]:
     return statements
 
 
-NAMES = {"layer": "layer map (h = 0.1)", "flow": "flow"}
+NAMES = {"layer": "layer map ($h = 0.1$)", "flow": "flow"}
 SOURCES = {
     "layer": "Figure 3; recursion of the layer map, not in print",
     "flow": "Figure 3, (6.12)",
 }
-CURVES = {"layer": "the recursion of its equiangular tokens", "flow": "Γ_{∞,δ}"}
+CURVES = {"layer": "the recursion of its equiangular tokens", "flow": "$Γ_{∞,δ}$"}
 
 
 def _front(data: xr.DataTree, kind: str, t: float, d: int) -> tuple[float, float]:
@@ -263,13 +268,13 @@ def _front_claim(data: xr.DataTree, kind: str, t: float) -> Claim:
     )
     return Claim(
         f"front-{kind}-{t:g}",
-        f"for n = 32, d = 1024 the front of the {NAMES[kind]} at t = {t:g} lies within 0.08 of β ="
-        f" {expected:.4f}, where {CURVES[kind]} puts it",
+        f"for $n = 32$, $d = 1024$ the front of the {NAMES[kind]} at $t = {t:g}$ lies within"
+        f" 0.08 of $β = {expected:.4f}$, where {CURVES[kind]} puts it",
         SOURCES[kind],
         front,
         near(expected, 0.08),
         error=error,
-        note="front: p = 1/2; the distance is that of finite d and shrinks like 1/d",
+        note="front: $p = 1/2$; the distance is that of finite $d$ and shrinks like $1/d$",
         erratum=printed if kind == "flow" else "",
     )
 
@@ -282,15 +287,15 @@ def _limit_claim(data: xr.DataTree, kind: str, t: float) -> Claim:
     expected, error = THEORY[kind](t), float(np.hypot(2 * far_error, near_error))
     return Claim(
         f"limit-{kind}-{t:g}",
-        f"for n = 32 the front of the {NAMES[kind]} at t = {t:g}, extrapolated in 1/d from d = 512"
-        f" and 1024, is at β = {expected:.4f}",
+        f"for $n = 32$ the front of the {NAMES[kind]} at $t = {t:g}$, extrapolated in $1/d$"
+        f" from $d = 512$ and 1024, is at $β = {expected:.4f}$",
         f"{SOURCES[kind]}, Theorem 6.9",
         2 * far_front - near_front,
         monte_carlo(expected, error, slack=0.005),
         error=error,
         note=(
-            f"d = 512: {near_front:.3f}, d = 1024: {far_front:.3f}; interval: 4 standard errors,"
-            " and 0.005 for order 1/d²"
+            f"$d = 512$: ${near_front:.3f}$, $d = 1024$: ${far_front:.3f}$; interval: 4"
+            " standard errors, and 0.005 for order $1/d²$"
         ),
     )
 
@@ -299,12 +304,12 @@ def _onset_claim(data: xr.DataTree) -> Claim:
     part = data["layer/d1024"].to_dataset()
     return Claim(
         "onset",
-        "for n = 32, d = 1024 the front of the layer map begins at t = 5.5 as β → 0 (the flow would"
-        " begin at 5.19)",
+        "for $n = 32$, $d = 1024$ the front of the layer map begins at $t = 5.5$ as $β → 0$"
+        " (the flow would begin at 5.19)",
         "Figure 3",
         float(front_in_time(part)[0]),
         near(float(layer_crossing(0.0, n=N, delta=DELTA, h=H)) * H, H),
-        note=f"measured at β = {float(part.beta[0]):g}; the interval is one layer either way",
+        note=f"measured at $β = {float(part.beta[0]):g}$; the interval is one layer either way",
     )
 
 
@@ -312,14 +317,15 @@ def _stray_claim(data: xr.DataTree) -> Claim:
     coarse, fine = (stray(data[f"layer/d{d}"].to_dataset()) for d in DIMENSIONS[-2:])
     return Claim(
         "uniform",
-        "for n = 32 the front of the layer map tends to the recursion uniformly over β up to t ="
-        " 30, like 1/d: greatest relative distance in time for d = 512 over that for d = 1024",
-        "Figure 3; Theorem 6.9 (in the limit of large d)",
+        "for $n = 32$ the front of the layer map tends to the recursion uniformly over $β$"
+        " up to $t = 30$, like $1/d$: greatest relative distance in time for $d = 512$ over"
+        " that for $d = 1024$",
+        "Figure 3; Theorem 6.9 (in the limit of large $d$)",
         coarse / fine,
         near(2, 0.4),
         note=(
-            f"{coarse:.1%} and {fine:.1%}; the rate 1/d is seen, not proved: inner products at the"
-            " start have variance 1/d"
+            f"{coarse:.1%} and {fine:.1%}; the rate $1/d$ is seen, not proved: inner"
+            " products at the start have variance $1/d$"
         ),
     )
 
@@ -335,8 +341,9 @@ def _convention_claim(data: xr.DataTree) -> Claim:
     apart = [np.abs(front[reached] / expected[reached] - 1).mean() for expected in (layers, flow)]
     return Claim(
         "convention",
-        "for n = 32, d = 1024 the front of the layer map lies at the layer map's own recursion, not"
-        " at the flow's curve: ratio of its mean relative distances in time from the two",
+        "for $n = 32$, $d = 1024$ the front of the layer map lies at the layer map's own"
+        " recursion, not at the flow's curve: ratio of its mean relative distances in time"
+        " from the two",
         "Figure 3",
         float(apart[0] / apart[1]),
         at_most(0.5),
@@ -347,8 +354,9 @@ def _convention_claim(data: xr.DataTree) -> Claim:
 def _table_claim(data: xr.DataTree, d: int) -> Claim:
     return Claim(
         f"table-{d}",
-        f"for n = 32, d = {d} the pair density of the layer map agrees at all 28 points (β = 0.5 to"
-        " 9, t = 5 to 30) with a table that was computed separately, to four standard errors",
+        f"for $n = 32$, $d = {d}$ the pair density of the layer map agrees at all 28 points"
+        " ($β = 0.5$ to 9, $t = 5$ to 30) with a table that was computed separately, to"
+        " four standard errors",
         "Figure 3; table computed separately",
         surprise(data[f"layer/d{d}"].to_dataset(), d),
         at_most(4.0),
@@ -363,14 +371,14 @@ def _curve_claim(data: xr.DataTree, t: float) -> Claim:
     expected = float(transition_curve(t, n=N, delta=DELTA))
     return Claim(
         f"curve-{t:g}",
-        f"32 orthonormal tokens reach the cosine 1 − δ, δ = 1e-3, at t = {t:g} for β ="
-        f" {expected:.6f}: the point of Γ_{{∞,δ}} for n = 32",
+        f"32 orthonormal tokens reach the cosine $1 − δ$, $δ = 1e-3$, at $t = {t:g}$ for $β"
+        f" = {expected:.6f}$: the point of $Γ_{{∞,δ}}$ for $n = 32$",
         "Theorem 6.8, (6.12)",
         float(data["curve"].to_dataset()["beta"].sel(time=t)),
         near(expected, 1e-5),
         erratum=(
-            f"Figure 3 draws the curve through β = {PRINTED[t]} (read to ±0.05) at t = {t:g}; it"
-            " was placed on the maps by hand. The notebook's default n = 128 would give β ="
-            f" {float(transition_curve(t, n=128, delta=DELTA)):.6f}."
+            f"Figure 3 draws the curve through $β = {PRINTED[t]}$ (read to $±0.05$) at $t ="
+            f" {t:g}$; it was placed on the maps by hand. The notebook's default $n = 128$"
+            f" would give $β = {float(transition_curve(t, n=128, delta=DELTA)):.6f}$."
         ),
     )

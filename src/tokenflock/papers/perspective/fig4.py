@@ -154,6 +154,11 @@ def _draw_lifetimes(ax: Axes, part: xr.Dataset) -> None:
         ax.set_title("lifetimes: theory (lines), measured (dots)")
 
 
+def live() -> tuple[SelfAttention, Uniform]:
+    """The law of the picture, to be watched on the page."""
+    return SelfAttention(beta=9.0), Uniform(n=32, d=2)
+
+
 def claims(data: xr.DataTree) -> list[Claim]:
     """What the numbers say."""
     lifetimes = data["lifetimes"].to_dataset()
@@ -162,12 +167,13 @@ def claims(data: xr.DataTree) -> list[Claim]:
     ratio = float(lifetimes.rate.sel(k=2, beta=4.0) / lifetimes.layer_rate)
     slower = Claim(
         "drift",
-        "through layers of h = 0.1 two opposite equal clusters at β = 4 leave their balance more"
-        " slowly than along the flow, by the factor 1 + h",
+        "through layers of $h = 0.1$ two opposite equal clusters at $β = 4$ leave their"
+        " balance more slowly than along the flow, by the factor $1 + h$",
         "Figure 4 (layer map)",
         ratio,
         near(1 + H, 1e-4),
-        note="the normalisation divides by |x + h A x|, which is 1 + h up to a multiple of e^{−2β}",
+        note="the normalisation divides by $|x + h A x|$, which is $1 + h$ up to a multiple of"
+        " $e^{−2β}$",
     )
     return [*statements, slower]
 
@@ -179,15 +185,15 @@ def _count_claim(counts: xr.Dataset, beta: float) -> Claim:
     others = ", ".join(f"{int(k)}: {float((last == k).mean()):.3f}" for k in np.unique(last))
     return Claim(
         f"count-{beta:g}",
-        f"at β = {beta:g}, d = 2, n = 32 more than {100 * least:g} % of systems have {usual}"
-        " clusters at t = 30 (layers)",
+        f"at $β = {beta:g}$, $d = 2$, $n = 32$ more than ${100 * least:g}$ % of systems have"
+        f" {usual} clusters at $t = 30$ (layers)",
         "Figure 4",
         share,
         at_least(least),
         error=float(np.sqrt(share * (1 - share) / len(last))),
         note=f"shares of {len(last)} systems by number of clusters: {others}",
         erratum=(
-            "The caption says t = 2.5, 18, 30; the printed panels are labelled t = 0, 18, 30."
+            "The caption says $t = 2.5$, 18, 30; the printed panels are labelled $t = 0$, 18, 30."
             if beta == 4
             else ""
         ),
@@ -198,10 +204,10 @@ def _lifetime_claim(part: xr.Dataset, k: int, beta: float) -> Claim:
     expected = lifetime(k, beta)
     return Claim(
         f"lifetime-{k}-{beta:g}",
-        f"a small deviation of {k} equal clusters from a regular polygon at β = {beta:g} grows by"
-        f" the factor e in the time 1/max λ = {expected:.5g}, their lifetime",
+        f"a small deviation of {k} equal clusters from a regular polygon at $β = {beta:g}$"
+        f" grows by the factor $e$ in the time $1/max λ = {expected:.5g}$, their lifetime",
         "Figure 4, linearisation of (7.1)",
         float(1 / part.rate.sel(k=k, beta=beta)),
         near_relative(expected, 1e-6),
-        note=f"{expected / TIMES[-1]:.3g} times the window t ≤ 30 of the figure",
+        note=f"${expected / TIMES[-1]:.3g}$ times the window $t ≤ 30$ of the figure",
     )

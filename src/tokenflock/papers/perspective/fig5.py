@@ -111,36 +111,38 @@ def _ginibre_claims(part: xr.Dataset, file: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "a-front",
-            "(a) Q, K, V Ginibre, d = 128, n = 32: the front lies at t ≈ 7 to 9 (mean over 0.1 ≤ β"
-            " ≤ 9)",
+            "(a) $Q$, $K$, $V$ Ginibre, $d = 128$, $n = 32$: the front lies at $t ≈ 7$ to 9"
+            " (mean over $0.1 ≤ β ≤ 9$)",
             "Figure 5 (a)",
             _mean_front(part),
             between(6.5, 9.5),
             note="interval: reading the figure to 0.5",
             erratum=(
-                "The published code computes this panel with V = GGᵀ/√d, whose front lies at t ="
-                f" {_mean_front(file):.2f}. The printed front needs a V of spectral radius near 1."
-                " We took an independent G/√d, which fits; GGᵀ/(4d), with its front at t = 8 to"
-                " 10, comes close, so the figure alone does not tell which V was used."
+                "The published code computes this panel with $V = GGᵀ/√d$, whose front lies"
+                f" at $t = {_mean_front(file):.2f}$. The printed front needs a $V$ of"
+                " spectral radius near 1. We took an independent $G/√d$, which fits;"
+                " $GGᵀ/(4d)$, with its front at $t = 8$ to 10, comes close, so the figure"
+                " alone does not tell which $V$ was used."
             ),
         ),
         Claim(
             "a-flat",
-            "(a) the front depends little on β: latest over earliest time, 0.1 ≤ β ≤ 9",
+            "(a) the front depends little on $β$: latest over earliest time, $0.1 ≤ β ≤ 9$",
             "Figure 5 (a)",
             float(front.max() / front.min()),
             at_most(1.5),
-            note="for Q = K = V = I and large d the same ratio is over 30",
+            note="for $Q = K = V = I$ and large $d$ the same ratio is over 30",
         ),
         Claim(
             "a-file",
-            "with V = GGᵀ/√d, as in the published code, the front lies before t = 1 (mean over 0.1"
-            " ≤ β ≤ 9)",
+            "with $V = GGᵀ/√d$, as in the published code, the front lies before $t = 1$"
+            " (mean over $0.1 ≤ β ≤ 9$)",
             "code of Figure 5 (a)",
             _mean_front(file),
             at_most(1.0),
             note=(
-                "the top eigenvalue of GGᵀ/√d is near 4√d = 45, the spectral radius of G/√d near 1"
+                "the top eigenvalue of $GGᵀ/√d$ is near $4√d = 45$, the spectral radius of"
+                " $G/√d$ near 1"
             ),
         ),
     ]
@@ -158,7 +160,8 @@ def _wigner_claims(part: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "b-front",
-            "(b) QᵀK Wigner, V ⪰ 0, d = 128, n = 32: the front lies before t = 2 for all β ≤ 9",
+            "(b) $QᵀK$ Wigner, $V ⪰ 0$, $d = 128$, $n = 32$: the front lies before $t = 2$"
+            " for all $β ≤ 9$",
             "Figure 5 (b)",
             float(front_in_time(_pooled(part)).max()),
             at_most(2.0),
@@ -171,7 +174,7 @@ def _wigner_claims(part: xr.Dataset) -> list[Claim]:
         ),
         Claim(
             "b-plateau",
-            "(b) for β > 2 the pair density stays near 0.85 (mean at t = 30)",
+            "(b) for $β > 2$ the pair density stays near 0.85 (mean at $t = 30$)",
             "Figure 5 (b)",
             float(high.pair_density.mean()),
             monte_carlo(0.85, error, sigmas=2, slack=0.05),
@@ -202,20 +205,20 @@ def _edge_claims(
     return [
         Claim(
             f"{name}-edge",
-            f"({name}) {words}, d = 128, n = 32: one cluster by t = 30 only for β up to about"
-            f" {edge}",
+            f"({name}) {words}, $d = 128$, $n = 32$: one cluster by $t = 30$ only for $β$ up"
+            f" to about {edge}",
             source,
             beta,
             monte_carlo(edge, error, sigmas=2, slack=0.1),
             error=error,
             note=(
-                "edge: pair density 0.9 at t = 30; interval: 2 standard errors, and 0.1 for reading"
-                " the figure"
+                "edge: pair density 0.9 at $t = 30$; interval: 2 standard errors, and 0.1"
+                " for reading the figure"
             ),
         ),
         Claim(
             f"{name}-one",
-            f"({name}) at β = {few} nearly all pairs have met by t = 30",
+            f"({name}) at $β = {few}$ nearly all pairs have met by $t = 30$",
             source,
             float(below.pair_density),
             at_least(0.95),
@@ -223,7 +226,7 @@ def _edge_claims(
         ),
         Claim(
             f"{name}-many",
-            f"({name}) at β = {many} fewer than 60 % of pairs have met by t = 30",
+            f"({name}) at $β = {many}$ fewer than 60 % of pairs have met by $t = 30$",
             source,
             float(above.pair_density),
             at_most(0.6),
@@ -231,7 +234,7 @@ def _edge_claims(
         ),
         Claim(
             f"{name}-onset",
-            f"({name}) at β = 0.1 the front is at t ≈ {onset:g}",
+            f"({name}) at $β = 0.1$ the front is at $t ≈ {onset:g}$",
             source,
             float(front_in_time(part)[0]),
             between(onset - 1, onset + 1),

@@ -121,26 +121,27 @@ def _claims(curve: xr.Dataset, beta: float) -> list[Claim]:
     return [
         Claim(
             f"formula-{beta:g}",
-            f"at β = {beta:g}, g(τ) = (cos τ − β sin² τ) e^(β cos τ) is twice (n = 2) the"
-            " derivative of the speed of one of two tokens under USA by the other's angle",
+            f"at $β = {beta:g}$, $g(τ) = (cos τ − β sin² τ) e^(β cos τ)$ is twice ($n = 2$)"
+            " the derivative of the speed of one of two tokens under USA by the other's"
+            " angle",
             "Figure 6, (B.2)",
             float(abs(curve.g - formula).max()) / np.exp(beta),
             at_most(1e-12),
-            note="largest deviation over |τ| < 3.2, as a share of g(0) = e^β",
+            note="largest deviation over $|τ| < 3.2$, as a share of $g(0) = e^β$",
         ),
         Claim(
             f"zero-{beta:g}",
-            f"at β = {beta:g} the function g changes sign at τ* with β sin² τ* = cos τ*",
+            f"at $β = {beta:g}$ the function $g$ changes sign at $τ*$ with $β sin² τ* = cos τ*$",
             "Figure 6, (B.2)",
             float(curve.zero),
             near(attraction_range(beta), 1e-9),
         ),
         Claim(
             f"minimum-{beta:g}",
-            f"at β = {beta:g} the function g is smallest at τ = {float(exact.tau):.6f}",
+            f"at $β = {beta:g}$ the function $g$ is smallest at $τ = {float(exact.tau):.6f}$",
             "Figure 6",
             float(curve.minimum_at),
             near(exact.tau, 1e-6),
-            note=f"g there is {float(curve.minimum):.6g}{window}",
+            note=f"$g$ there is ${float(curve.minimum):.6g}${window}",
         ),
     ]

@@ -79,13 +79,14 @@ def claims(data: xr.DataTree) -> list[Claim]:
     climbs = [
         Claim(
             f"energy-{name}",
-            f"the energy E_β grows in every layer of the film on the {name} (n = 64, d = {d}, β ="
-            f" {beta:g}; least increment)",
+            f"the energy $E_β$ grows in every layer of the film on the {name} ($n = 64$, $d"
+            f" = {d}$, $β = {beta:g}$; least increment)",
             "Films; (3.6) for the flow",
             float(data[name].energy.diff("time").min()),
             at_least(-1e-12),
             note=(
-                "the theory is about the flow; for the layer map of h = 0.1 this is an observation"
+                "the theory is about the flow; for the layer map of $h = 0.1$ this is an"
+                " observation"
             ),
         )
         for name, (d, beta) in CASES.items()
@@ -93,29 +94,30 @@ def claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "sphere-end",
-            "the film on the sphere (n = 64, d = 3, β = 1, layers of h = 0.1) ends in one cluster"
-            " (1 − min γ_ij at t = 15)",
+            "the film on the sphere ($n = 64$, $d = 3$, $β = 1$, layers of $h = 0.1$) ends"
+            " in one cluster ($1 − min γ_ij$ at $t = 15$)",
             "Films; Theorem 6.1",
             float(gaps[-1]),
             at_most(1e-3),
         ),
         Claim(
             "sphere-rate",
-            "there 1 − min ⟨x_i, x_j⟩ decays at the rate 2 ln(1+h)/h of the layer map at last"
-            " (slope from t = 12 to 15)",
+            "there $1 − min ⟨x_i, x_j⟩$ decays at the rate $2 ln(1+h)/h$ of the layer map"
+            " at last (slope from $t = 12$ to 15)",
             "Films; Section 2, layer map",
             rate,
             near_relative(layer_terminal_rate(0.1), 0.01),
         ),
         Claim(
             "circle-end",
-            "the film on the circle (n = 64, β = 4) is still in a metastable state at t = 15"
-            " (number of clusters)",
+            "the film on the circle ($n = 64$, $β = 4$) is still in a metastable state at"
+            " $t = 15$ (number of clusters)",
             "Films; Figure 4",
             float(ring.cluster_count[-1]),
             between(2, 4),
             note=(
-                f"two opposite clusters would live for about {float(polygon_lifetime(2, 4.0)):.4g}"
+                "two opposite clusters would live for about"
+                f" ${float(polygon_lifetime(2, 4.0)):.4g}$"
             ),
         ),
         *climbs,

@@ -218,33 +218,35 @@ def _variation_claims(points: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "first-variation",
-            "∇δE_β[μ](x) = P_x ∫ e^{β⟨x, y⟩} y dμ(y), the field of USA: largest relative error"
-            f" of finite differences (β = 0.5, 2, 5; {points.sizes['point']} points each)",
+            f"$∇δE_β[μ](x) = P_x ∫ e^{{β⟨x, y⟩}} y dμ(y)$, the field of USA: largest"
+            " relative error of finite differences ($β = 0.5$, 2, 5;"
+            f" {points.sizes['point']} points each)",
             "Lemma 3.6",
             float(points.error.max()),
             at_most(1e-6),
         ),
         Claim(
             "log-partition",
-            "∇ log Z_{β,μ} = β X[μ] for the field X of SA: the factor at β = 2",
+            "$∇ log Z_{β,μ} = β X[μ]$ for the field $X$ of SA: the factor at $β = 2$",
             "(3.7)",
             float(at.factor.mean()),
             near(2.0, 1e-6),
             note=(
-                f"factor/β over β = 0.5, 2, 5: {ratio.min():.9f} to {ratio.max():.9f}; the two"
-                f" vectors are parallel to within {float(points.residual.max()):.1e}"
+                f"factor/$β$ over $β = 0.5$, 2, 5: ${ratio.min():.9f}$ to"
+                f" ${ratio.max():.9f}$; the two vectors are parallel to within"
+                f" ${float(points.residual.max()):.1e}$"
             ),
             erratum=(
-                "(3.7) prints X[μ] = ∇ log ∫ β⁻¹ e^{β⟨x, y⟩} dμ(y), a factor of 1 in place of β; "
-                "right is X[μ] = β⁻¹ ∇ log Z_{β,μ}"
+                "(3.7) prints $X[μ] = ∇ log ∫ β⁻¹ e^{β⟨x, y⟩} dμ(y)$, a factor of 1 in"
+                " place of $β$; right is $X[μ] = β⁻¹ ∇ log Z_{β,μ}$"
             ),
         ),
     ]
 
 
 SLIP = (
-    "(3.15) has the slip of (3.7): it holds with δE = β⁻¹ Z in the numerator and Z in the"
-    " denominator"
+    "(3.15) has the slip of (3.7): it holds with $δE = β⁻¹ Z$ in the numerator and $Z$ in"
+    " the denominator"
 )
 
 
@@ -252,23 +254,23 @@ def _flow_claims(flows: xr.Dataset) -> list[Claim]:
     said = {
         "SA": (
             "sa",
-            "dE/dt = ∫ |X|² Z dμ = (1/n) Σ |ẋ_i|² Z_i/n along SA",
-            "Lemma 3.7, (3.15) with δE = Z/β",
+            "$dE/dt = ∫ |X|² Z dμ = (1/n) Σ |ẋ_i|² Z_i/n$ along SA",
+            "Lemma 3.7, (3.15) with $δE = Z/β$",
         ),
-        "USA": ("usa", "dE/dt = (1/n) Σ |ẋ_i|² along USA", "(3.6)"),
+        "USA": ("usa", "$dE/dt = (1/n) Σ |ẋ_i|²$ along USA", "(3.6)"),
         "SA, V = -I": (
             "repulsive",
-            "dE/dt = −(1/n) Σ |ẋ_i|² Z_i/n along SA with V = −I",
+            "$dE/dt = −(1/n) Σ |ẋ_i|² Z_i/n$ along SA with $V = −I$",
             "Lemma 3.7, section 9.1",
         ),
         "SA, V = D": (
             "matrix",
-            "(1/(2β)) ΣΣ e^{β⟨D x_i, x_j⟩} grows at rate Σ Z_i |ẋ_i|² if V = QᵀK = D",
+            "$(1/(2β)) ΣΣ e^{β⟨D x_i, x_j⟩}$ grows at rate $Σ Z_i |ẋ_i|²$ if $V = QᵀK = D$",
             "section 3.4",
         ),
         "SA, V = -D": (
             "matrix-repulsive",
-            "(1/(2β)) ΣΣ e^{β⟨D x_i, x_j⟩} falls at rate Σ Z_i |ẋ_i|² if V = −QᵀK",
+            "$(1/(2β)) ΣΣ e^{β⟨D x_i, x_j⟩}$ falls at rate $Σ Z_i |ẋ_i|²$ if $V = −QᵀK$",
             "section 3.4",
         ),
     }
@@ -281,11 +283,11 @@ def _flow_claims(flows: xr.Dataset) -> list[Claim]:
         way = -1 if "-" in law else 1
         gain = float((way * np.diff(flow.energy)).min() / np.abs(flow.energy).max())
         text = (
-            f"{statement} (n = {N}, d = {D}, β = {BETA:g}, t ≤ {END:g}): largest mismatch over"
-            " largest rate"
+            f"{statement} ($n = {N}$, $d = {D}$, $β = {BETA:g}$, $t ≤ {END:g}$): largest"
+            " mismatch over largest rate"
         )
         note = (
-            f"the energy is monotone: least change between samples {gain:.1e} of its size, in the"
+            f"the energy is monotone: least change between samples ${gain:.1e}$ of its size, in the"
             " right direction"
         )
         erratum = SLIP if law == "SA" else ""
@@ -310,10 +312,10 @@ def _monotone(flows: xr.Dataset) -> Claim:
 def _orbit_claims(orbits: xr.Dataset) -> list[Claim]:
     two, three = (float(orbits.gap.sel(n=n)) for n in (2, 3))
     statement = (
-        "for n = 2 the orbits of SA and USA are the same: largest distance at equal energy (β ="
-        f" {BETA:g})"
+        "for $n = 2$ the orbits of SA and USA are the same: largest distance at equal"
+        f" energy ($β = {BETA:g}$)"
     )
-    contrast = f"for n = 3 they differ: largest distance at equal energy (β = {BETA:g})"
+    contrast = f"for $n = 3$ they differ: largest distance at equal energy ($β = {BETA:g}$)"
     return [
         Claim("orbits-2", statement, "Remark 3.8", two, at_most(1e-6)),
         Claim("orbits-3", contrast, "Remark 3.8", three, at_least(1e-3)),

@@ -138,13 +138,13 @@ def _share_claim(n: int, d: int, share: float, count: int) -> Claim:
     error = float(np.sqrt(exact * (1 - exact) / count))
     return Claim(
         f"wendel-{n}-{d}",
-        f"{n} uniform tokens in d = {d} lie in an open hemisphere with probability {exact:.6g}",
+        f"{n} uniform tokens in $d = {d}$ lie in an open hemisphere with probability ${exact:.6g}$",
         "Theorem 6.7 (Wendel)",
         share,
         monte_carlo(exact, error),
         error=error,
         note=(
-            "d ≥ n: always, so that Theorem 6.3 applies to almost every start"
+            "$d ≥ n$: always, so that Theorem 6.3 applies to almost every start"
             if d >= n
             else f"{count} samples"
         ),

@@ -30,10 +30,10 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Theorem 6.9"
 CAPTION = (
-    "See random tokens follow the orthogonal ones more closely the larger d: the greatest "
-    "distance of their cosines γ_ij from the curve γ_β stays below the printed bound."
+    "See random tokens follow the orthogonal ones more closely the larger $d$: the greatest "
+    "distance of their cosines $γ_{ij}$ from the curve $γ_β$ stays below the printed bound."
 )
-SCALE_SOURCE = "(D.5); Theorem 6.9 without its factor c(β)^{nt}"
+SCALE_SOURCE = "(D.5); Theorem 6.9 without its factor $c(β)^{nt}$"
 N, BETA = 32, 1.0
 DIMENSIONS = (32, 128, 1024, 8192)
 TIMES = np.linspace(0, 9, 31)
@@ -146,15 +146,15 @@ def _mean_claim(data: xr.Dataset) -> Claim:
     mean, error = map(float, _mean(greatest))
     return Claim(
         f"deviation-{N}",
-        f"n = 32 uniform tokens, β = 1, d = {N}: sup over t of max |γ_ij − γ_β|, averaged over"
-        " starts, is below 2√(log d/d)",
+        f"$n = 32$ uniform tokens, $β = 1$, $d = {N}$: sup over $t$ of $max |γ_ij − γ_β|$,"
+        " averaged over starts, is below $2√(log d/d)$",
         SCALE_SOURCE,
         mean,
         at_most(bound),
         error=error,
         note=(
-            f"on average only: for a share {float((greatest > bound).mean()):.2f} of starts it is"
-            " above; d = n is no high dimension"
+            f"on average only: for a share ${float((greatest > bound).mean()):.2f}$ of"
+            " starts it is above; $d = n$ is no high dimension"
         ),
     )
 
@@ -164,15 +164,15 @@ def _share_claim(data: xr.Dataset, d: int) -> Claim:
     below = int((greatest <= bound).sum())
     return Claim(
         f"deviation-{d}",
-        f"n = 32 uniform tokens, β = 1, d = {d}: sup over t of max |γ_ij − γ_β| is below 2√(log"
-        " d/d) for nine of ten starts (share of starts)",
+        f"$n = 32$ uniform tokens, $β = 1$, $d = {d}$: sup over $t$ of $max |γ_ij − γ_β|$ is"
+        " below $2√(log d/d)$ for nine of ten starts (share of starts)",
         SCALE_SOURCE,
         below / greatest.size,
         at_least(0.9),
         error=float(np.sqrt(below * (greatest.size - below) / greatest.size**3)),
         note=(
-            f"{below} of {greatest.size}; mean {float(greatest.mean()):.4f}, greatest"
-            f" {float(greatest.max()):.4f}, bound {bound:.4f}"
+            f"{below} of {greatest.size}; mean ${float(greatest.mean()):.4f}$, greatest"
+            f" ${float(greatest.max()):.4f}$, bound ${bound:.4f}$"
         ),
     )
 
@@ -193,17 +193,17 @@ def _slope_claim(data: xr.Dataset) -> Claim:
     chance, need = 1 - 2 * N**2 * d ** (-1 / 64), 64 * np.log10(2 * N**2)
     return Claim(
         "slope",
-        "the deviation shrinks like d^{−1/2}, as inner products of uniform tokens do (slope from d"
-        " = 1024 to 8192; n = 32, β = 1)",
+        "the deviation shrinks like $d^{−1/2}$, as inner products of uniform tokens do"
+        " (slope from $d = 1024$ to 8192; $n = 32$, $β = 1$)",
         "Theorem 6.9, (D.5)",
         float(slope),
         monte_carlo(-0.5, spread, slack=0.02),
         error=float(spread),
         note=(
-            "the slack is for what is not linear in the initial inner products; the theorem's own"
-            " constants say nothing at any size that fits a computer: the probability 1 −"
-            f" 2n²d^{{−1/64}} is {chance:.0f} at n = 32, d = {d}, and positive only for d >"
-            f" 10^{need:.0f}, and c(β)^{{nt}} is e^{{320 t}}"
+            "the slack is for what is not linear in the initial inner products; the"
+            " theorem's own constants say nothing at any size that fits a computer: the"
+            f" probability $1 − 2n²d^{{−1/64}}$ is ${chance:.0f}$ at $n = 32$, $d = {d}$,"
+            f" and positive only for $d > 10^{need:.0f}$, and $c(β)^{{nt}}$ is $e^{{320 t}}$"
         ),
     )
 
@@ -217,15 +217,15 @@ def _middle_claim(data: xr.Dataset) -> Claim:
     error = float(values.std("repeat", ddof=1)) / np.sqrt(values.sizes["repeat"])
     return Claim(
         "middle",
-        f"amid the transition, at t = {TIMES[MIDDLE]:.1f}, the mean cosine of n = 32 tokens in d ="
-        f" {DIMENSIONS[-1]} is that of orthogonal ones (β = 1)",
+        f"amid the transition, at $t = {TIMES[MIDDLE]:.1f}$, the mean cosine of $n = 32$"
+        f" tokens in $d = {DIMENSIONS[-1]}$ is that of orthogonal ones ($β = 1$)",
         "Theorem 6.9",
         float(values.mean("repeat")),
         monte_carlo(exact, error, slack=1e-3),
         error=error,
         note=(
-            "the slack, 0.001, is for what is of second order in the initial inner products, some"
-            " multiple of 1/d"
+            "the slack, 0.001, is for what is of second order in the initial inner"
+            " products, some multiple of $1/d$"
         ),
     )
 
@@ -239,13 +239,15 @@ def _pull_claim(data: xr.Dataset) -> Claim:
     gap = 1 - data.alpha
     return Claim(
         "pull",
-        "1 − α(t) ≤ exp((1 − γ_β(1/n) t)/(2n e^{2β})), α = min ⟨x_i, x*⟩: greatest ratio of the"
-        f" two sides (n = 2, β = 0, d = 1024, t ≤ 20, {data.sizes['seed']} starts)",
+        f"$1 − α(t) ≤ exp((1 − γ_β(1/n) t)/(2n e^{{2β}}))$, $α = min ⟨x_i, x*⟩$: greatest"
+        " ratio of the two sides ($n = 2$, $β = 0$, $d = 1024$, $t ≤ 20$,"
+        f" {data.sizes['seed']} starts)",
         "Theorem 6.9, (D.10)",
         float((gap / bound).max()),
         between(0, 1),
         note=(
-            f"tokens that stood still would reach {float((gap[:, 0] / bound[-1]).max()):.1f}. True"
-            f" and loose: the right side falls at the rate {rate / 4:.3f}, the left at 2 in the end"
+            "tokens that stood still would reach"
+            f" ${float((gap[:, 0] / bound[-1]).max()):.1f}$. True and loose: the right side"
+            f" falls at the rate ${rate / 4:.3f}$, the left at 2 in the end"
         ),
     )

@@ -220,29 +220,29 @@ def claims(data: xr.DataTree) -> list[Claim]:
     """What the numbers say."""
     same = data["identities"].to_dataset()
     facts = {
-        "gradient": ("USA on the circle is dθ/dt = n ∇E_β(θ)", "Section 7, (7.4)"),
+        "gradient": ("USA on the circle is $dθ/dt = n ∇E_β(θ)$", "Section 7, (7.4)"),
         "usa_sum": (
-            "USA on the circle is dθ_i/dt = −(1/n) Σ_j e^{β cos(θ_i−θ_j)} sin(θ_i−θ_j)",
+            "USA on the circle is $dθ_i/dt = −(1/n) Σ_j e^{β cos(θ_i−θ_j)} sin(θ_i−θ_j)$",
             "Section 7, (7.1)",
         ),
         "sa_sum": (
-            "SA on the circle is the same sum over the mean of e^{β cos(θ_i−θ_j)}",
+            "SA on the circle is the same sum over the mean of $e^{β cos(θ_i−θ_j)}$",
             "Section 7, (7.1)",
         ),
         "bessel": (
-            "USA on the circle is the series with coefficients (2k/β) I_k(β), cut after 40 modes",
+            "USA on the circle is the series with coefficients $(2k/β) I_k(β)$, cut after 40 modes",
             "Section 7",
         ),
         "kuramoto": (
-            "at β = 0 SA is Kuramoto's model with K = 1 and equal frequencies",
+            "at $β = 0$ SA is Kuramoto's model with $K = 1$ and equal frequencies",
             "Section 7, (7.2)",
         ),
     }
     statements = [
         Claim(
             name.replace("_", "-"),
-            f"{statement} (greatest relative difference; n = 24"
-            + (", β = 5)" if name != "kuramoto" else ")"),
+            f"{statement} (greatest relative difference; $n = 24$"
+            + (", $β = 5$)" if name != "kuramoto" else ")"),
             source,
             float(same[name]),
             between(0, 1e-12),
@@ -260,16 +260,17 @@ def _flow_claims(flow: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "ott-antonsen",
-            "β = 0, n = 512 tokens at the quantiles of a Poisson kernel with r(0) = 0.3: r(t) = r₀"
-            " / √(r₀² + (1−r₀²)e^{−t}) up to t = 4 (greatest difference)",
+            "$β = 0$, $n = 512$ tokens at the quantiles of a Poisson kernel with $r(0) ="
+            " 0.3$: $r(t) = r₀ / √(r₀² + (1−r₀²)e^{−t})$ up to $t = 4$ (greatest"
+            " difference)",
             "Section 7 (Ott and Antonsen)",
             float(np.abs(flow.r - flow.exact).max()),
             between(0, 1e-8),
         ),
         Claim(
             "growth",
-            "β = 0: d|x̄|²/dt = (2/n) Σ |P_{x_i} x̄|² (relative difference of both sides integrated"
-            " to t = 4)",
+            "$β = 0$: $d|x̄|²/dt = (2/n) Σ |P_{x_i} x̄|²$ (relative difference of both"
+            " sides integrated to $t = 4$)",
             "Section 7, (7.3)",
             float(abs(flow.grown / flow.climb - 1)),
             between(0, 1e-5),
@@ -281,13 +282,14 @@ def _flow_claims(flow: xr.Dataset) -> list[Claim]:
 def _polygon_claim(polygons: xr.Dataset) -> Claim:
     return Claim(
         "polygons",
-        "at the regular n-gon, n = 2, 3, 4, 6, SA and USA at β = 1 and 4 have Jacobian eigenvalues "
-        "(1/n) Σ_m g(2πm/n)(cos(2πpm/n) − 1), times n/Z₀ for SA (greatest relative difference)",
+        "at the regular n-gon, $n = 2$, 3, 4, 6, SA and USA at $β = 1$ and 4 have Jacobian"
+        " eigenvalues $(1/n) Σ_m g(2πm/n)(cos(2πpm/n) − 1)$, times $n/Z₀$ for SA (greatest"
+        " relative difference)",
         "Section 7, (7.4); Problem 3",
         float(polygons.off.max()),
         between(0, 1e-10),
         note=(
-            "all are saddles for n ≥ 2: the greatest eigenvalues lie between"
-            f" {float(polygons.growth.min()):.3g} and {float(polygons.growth.max()):.3g}"
+            "all are saddles for $n ≥ 2$: the greatest eigenvalues lie between"
+            f" ${float(polygons.growth.min()):.3g}$ and ${float(polygons.growth.max()):.3g}$"
         ),
     )

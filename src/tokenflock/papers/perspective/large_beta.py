@@ -322,21 +322,21 @@ def _hessian_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "hessian-circle",
-            "on the circle ∂²E/∂θ_i∂θ_j = g(θ_i − θ_j)/n², and minus the sum of its row on the"
-            " diagonal (n = 7, β = 3): relative error",
+            "on the circle $∂²E/∂θ_i∂θ_j = g(θ_i − θ_j)/n²$, and minus the sum of its row"
+            " on the diagonal ($n = 7$, $β = 3$): relative error",
             "(B.1)",
             float(hessian.circle),
             at_most(1e-12),
         ),
         Claim(
             "hessian-sphere",
-            "for d = 4 the mean over skew B of d²E/ds², where the tokens of S turn by e^{sB}, is"
-            " −n⁻² Σ_{i∈S, j∉S} g(∠(x_i, x_j)) with g(ζ) = e^{β cos ζ}((d−1) cos ζ − β sin²ζ) (n ="
-            " 7, β = 3): relative error",
+            "for $d = 4$ the mean over skew $B$ of $d²E/ds²$, where the tokens of $S$ turn"
+            " by $e^{sB}$, is $−n⁻² Σ_{i∈S, j∉S} g(∠(x_i, x_j))$ with $g(ζ) = e^{β cos"
+            " ζ}((d−1) cos ζ − β sin²ζ)$ ($n = 7$, $β = 3$): relative error",
             "(B.4)",
             float(hessian.sphere),
             at_most(1e-12),
-            note="the mean is exact: E B² = −(d−1) I and E⟨Bx, y⟩² = 1 − ⟨x, y⟩²",
+            note="the mean is exact: $E B² = −(d−1) I$ and $E⟨Bx, y⟩² = 1 − ⟨x, y⟩²$",
         ),
     ]
 
@@ -347,7 +347,7 @@ def _range_claims(data: xr.DataTree) -> list[Claim]:
         ranges.tau - attraction_range(ranges.beta.values, ranges.d.values.astype(int))
     ).max()
     shown = ", ".join(
-        f"β = {b:g}: {t:.10f}"
+        f"$β = {b:g}$: ${t:.10f}$"
         for b, d, t in zip(ranges.beta.values, ranges.d.values, ranges.tau.values)
         if d == 2
     )
@@ -357,35 +357,36 @@ def _range_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "range",
-            "the curvature of the pair energy changes sign at τ* with β sin²τ* = (d−1) cos τ*:"
-            " largest error over β = 1 to 100 for d = 2 and β = 2, 9 for d = 3",
+            "the curvature of the pair energy changes sign at $τ*$ with $β sin²τ* = (d−1)"
+            " cos τ*$: largest error over $β = 1$ to 100 for $d = 2$ and $β = 2$, 9 for $d"
+            " = 3$",
             "Appendix B, (B.2)",
             float(error),
             at_most(1e-9),
-            note=f"d = 2, {shown}",
+            note=f"$d = 2$, {shown}",
         ),
         Claim(
             "threshold-half",
-            f"(n−1) τ* = π/2, which the proof needs, holds at β = {saddle_threshold(n):.4f} for n ="
-            f" {n}, d = 2",
+            "$(n−1) τ* = π/2$, which the proof needs, holds at $β ="
+            f" {saddle_threshold(n):.4f}$ for $n = {n}$, $d = 2$",
             "Theorem 5.1, Appendix B",
             float(half),
             near_relative(saddle_threshold(n), 1e-7),
             erratum=(
-                f"After Problem 3, β ≥ {printed} is said to suffice. The proof as written needs β ≥"
-                f" {half:.2f} for n = {n}; the value is right all the same, since β ≥ {full:.2f}"
-                " puts the tokens in an open half circle."
+                f"After Problem 3, $β ≥ {printed}$ is said to suffice. The proof as written"
+                f" needs $β ≥ {half:.2f}$ for $n = {n}$; the value is right all the same,"
+                f" since $β ≥ {full:.2f}$ puts the tokens in an open half circle."
             ),
         ),
         Claim(
             "threshold-full",
-            "(n−1) τ* = π, enough for an open half circle, holds at β ="
-            f" {saddle_threshold(n, np.pi):.4f} for n = {n}, d = 2",
+            "$(n−1) τ* = π$, enough for an open half circle, holds at $β ="
+            f" {saddle_threshold(n, np.pi):.4f}$ for $n = {n}$, $d = 2$",
             "remark after Problem 3",
             float(full),
             near_relative(saddle_threshold(n, np.pi), 1e-7),
             note=(
-                f"this is what the printed {printed} approximates; tokens in an open half circle"
+                f"this is what the printed ${printed}$ approximates; tokens in an open half circle"
                 " collapse by Lemma 6.4"
             ),
         ),
@@ -399,39 +400,41 @@ def _saddle_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "saddles",
-            "each critical point found on the circle but consensus is a strict saddle (n = 4, 5; β"
-            f" = {', '.join(f'{beta:.3g}' for beta in np.unique(saddles.beta))}): for each n and β"
-            " the least of their largest eigenvalues under USA is e^{−β}, that of two antipodal"
-            " clusters (greatest relative difference)",
-            "Theorem 5.1 (large β), Theorem 4.3 (β ≤ 1), arXiv 2507.22857 (all)",
+            "each critical point found on the circle but consensus is a strict saddle ($n ="
+            f" 4$, 5; $β = {', '.join(f'{beta:.3g}' for beta in np.unique(saddles.beta))}$):"
+            " for each $n$ and $β$ the least of their largest eigenvalues under USA is"
+            f" $e^{{−β}}$, that of two antipodal clusters (greatest relative difference)",
+            "Theorem 5.1 (large $β$), Theorem 4.3 ($β ≤ 1$), arXiv 2507.22857 (all)",
             float(np.abs(saddles.growth * np.exp(saddles.beta) - 1).max()),
             at_most(1e-4),
             note=(
-                f"{', '.join(map(str, saddles.found.values.astype(int)))} distinct critical points;"
-                " two"
-                " antipodal clusters have the eigenvalue e^{−β} whatever their masses"
+                f"{', '.join(map(str, saddles.found.values.astype(int)))} distinct critical"
+                f" points; two antipodal clusters have the eigenvalue $e^{{−β}}$ whatever"
+                " their masses"
             ),
         ),
         Claim(
             "subsets",
-            "each of them has a subset S with Σ_{i∈S, j∉S} g(θ_i − θ_j) < 0, which (B.2) forbids at"
-            " a maximum: the weakest of these is −(n−1) e^{−β} for each n and β, that of one token"
-            " against all others opposite (greatest relative difference)",
+            "each of them has a subset $S$ with $Σ_{i∈S, j∉S} g(θ_i − θ_j) < 0$, which"
+            " (B.2) forbids at a maximum: the weakest of these is $−(n−1) e^{−β}$ for each"
+            " $n$ and $β$, that of one token against all others opposite (greatest relative"
+            " difference)",
             "(B.2)",
             float(np.abs(saddles.lowest * np.exp(2 * saddles.beta) / (saddles.n - 1) + 1).max()),
             at_most(1e-4),
         ),
         Claim(
             "contrast",
-            "the search does find a stable critical point where there is one, the triangle for n ="
-            " 3 and β = −1: its largest eigenvalue under USA",
+            "the search does find a stable critical point where there is one, the triangle"
+            " for $n = 3$ and $β = −1$: its largest eigenvalue under USA",
             "arXiv 2507.22857",
             float(stable.growth),
             near(triangle_eigenvalue(-1.0), 1e-9),
         ),
         Claim(
             "subsets-stable",
-            "at that stable critical point every sum (B.2) is positive: the least, in units of e^β",
+            "at that stable critical point every sum (B.2) is positive: the least, in units"
+            " of $e^β$",
             "(B.1), (B.2)",
             float(stable.lowest),
             near(2 * interaction_curvature(2 * np.pi / 3, -1.0) * np.e, 1e-9),
@@ -444,15 +447,16 @@ def _consensus_claim(data: xr.DataTree) -> Claim:
     beta, count = saddle_threshold(4), len(last)
     return Claim(
         "consensus",
-        f"n = 4 tokens on the circle reach consensus at β = {beta:.4f}, where (n−1) τ* = π/2: share"
-        f" of {count} runs of SA by t = 10000",
+        f"$n = 4$ tokens on the circle reach consensus at $β = {beta:.4f}$, where $(n−1) τ*"
+        f" = π/2$: share of {count} runs of SA by $t = 10000$",
         "Theorem 5.1",
         float((last > 1 - 1e-6).mean()),
         between(1, 1),
         note=(
-            f"two antipodal clusters live for t ≈ {1 / polygon_growth(2, beta):.0f} here; at the"
-            f" threshold for n = 32 they would live for e^{2 * saddle_threshold(32):.0f}, so only"
-            f" small n can be followed to the end; if a share p of starts failed, {count} successes"
-            f" would have probability below 5 % for p > {3 / count:.2g}"
+            f"two antipodal clusters live for $t ≈ {1 / polygon_growth(2, beta):.0f}$ here;"
+            " at the threshold for $n = 32$ they would live for"
+            f" $e^{2 * saddle_threshold(32):.0f}$, so only small $n$ can be followed to the"
+            f" end; if a share $p$ of starts failed, {count} successes would have"
+            f" probability below 5 % for $p > {3 / count:.2g}$"
         ),
     )

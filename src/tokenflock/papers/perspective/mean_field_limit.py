@@ -134,7 +134,7 @@ def _matching(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def _slope(distances: xr.Dataset) -> tuple[float, float]:
-    """Slope of the mean of log W1 against log n, and its standard error."""
+    """Slope of the mean of log W_1 against log n, and its standard error."""
     log_n, logs = np.log(distances.n.values), np.log(distances.W1.values)
     c = (log_n - log_n.mean()) / ((log_n - log_n.mean()) ** 2).sum()
     return float(c @ logs.mean(axis=1)), float(
@@ -228,29 +228,29 @@ def _rate_claims(grids: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "at-most-linear",
-            "log W1(μ_n(t), μ_2n(t)) grows at most linearly, at a rate of at most 2 sup|g| = 2e^β"
-            f" for USA on the circle (β = {BETA:g}, V = ±I, n = 8 to 64): steepest growth at any"
-            " time",
+            "$log W_1(μ_n(t), μ_2n(t))$ grows at most linearly, at a rate of at most $2"
+            f" sup|g| = 2e^β$ for USA on the circle ($β = {BETA:g}$, $V = ±I$, $n = 8$ to"
+            " 64): steepest growth at any time",
             "Remark 3.3",
             steps,
             at_most(2 * np.exp(BETA)),
             note=(
-                "the bound is that of Dobrushin: e^β for the field, and e^β for its dependence on"
-                " the measure"
+                "the bound is that of Dobrushin: $e^β$ for the field, and $e^β$ for its"
+                " dependence on the measure"
             ),
         ),
         Claim(
             "spread",
-            "with V = −I neighbours part, and W1 grows at the mean of g(θ − θ') over pairs: rate up"
-            " to t = 0.02",
+            "with $V = −I$ neighbours part, and $W_1$ grows at the mean of $g(θ − θ′)$"
+            " over pairs: rate up to $t = 0.02$",
             "Remark 3.3",
             spread,
             near_relative(pairs, 0.002),
-            note=f"so the bound is reached up to a factor of {2 * np.exp(BETA) / spread:.2f}",
+            note=f"so the bound is reached up to a factor of ${2 * np.exp(BETA) / spread:.2f}$",
         ),
         Claim(
             "gather",
-            "with V = I neighbours meet, and W1 falls at the same rate up to t = 0.02",
+            "with $V = I$ neighbours meet, and $W_1$ falls at the same rate up to $t = 0.02$",
             "Remark 3.3",
             gather,
             near_relative(-pairs, 0.002),
@@ -263,8 +263,9 @@ def _order_claim(grids: xr.Dataset) -> Claim:
     slope = np.polyfit(np.log(final.n), np.log(final), 1)[0]
     growth = float((final / grids.W1.sel(law="V = -I").isel(time=0)).max())
     statement = (
-        f"at t = 0.8, W1 between the systems of n and 2n tokens is {growth:.1f} times that at t ="
-        " 0, and still of order 1/n: slope of log W1 against log n"
+        f"at $t = 0.8$, $W_1$ between the systems of $n$ and $2n$ tokens is ${growth:.1f}$"
+        " times that at $t = 0$, and still of order $1/n$: slope of $log W_1$ against $log"
+        " n$"
     )
     return Claim("order", statement, "Remark 3.3", float(slope), near(-1, 0.01))
 
@@ -274,25 +275,25 @@ def _sample_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "independent-circle",
-            "independent tokens on the circle (n = 8 to 64, V = −I) are n^{−1/2} away from the"
-            " limit at t = 0.8: slope",
+            "independent tokens on the circle ($n = 8$ to 64, $V = −I$) are $n^{−1/2}$ away"
+            " from the limit at $t = 0.8$: slope",
             "Remark 3.3",
             line[0],
             monte_carlo(-1 / 2, line[1], slack=0.01),
             error=line[1],
             note=(
-                "on the circle the exponent is 1/2, not 1/(d−1) = 1, which needs d ≥ 4; slack 0.01"
-                " for the reference, a grid of 128"
+                "on the circle the exponent is $1/2$, not $1/(d−1) = 1$, which needs $d ≥"
+                " 4$; slack 0.01 for the reference, a grid of 128"
             ),
         ),
         Claim(
             "independent-sphere",
-            "independent tokens on S³ (d = 4, n = 16 to 128, SA, t = 0.5) are n^{−1/(d−1)} ="
-            " n^{−1/3} away from each other: slope",
+            "independent tokens on $S³$ ($d = 4$, $n = 16$ to 128, SA, $t = 0.5$) are"
+            " $n^{−1/(d−1)} = n^{−1/3}$ away from each other: slope",
             "Remark 3.3",
             sphere[0],
             monte_carlo(-1 / 3, sphere[1], slack=0.02),
             error=sphere[1],
-            note="slack 0.02 for corrections at finite n",
+            note="slack 0.02 for corrections at finite $n$",
         ),
     ]

@@ -190,12 +190,12 @@ def _flow_claims(flow: xr.Dataset) -> list[Claim]:
     for k in range(flow.sizes["run"]):
         run = flow.isel(run=k)
         law, beta, rho = str(run.law.values), float(run.beta), float(run.rho)
-        start = "orthonormal tokens" if rho == 0 else f"equiangular tokens of cosine {rho:g}"
+        start = "orthonormal tokens" if rho == 0 else f"equiangular tokens of cosine ${rho:g}$"
         statements.append(
             Claim(
                 f"{law.lower()}-{beta:g}" + (f"-rho{rho:g}" if rho else ""),
-                f"n = 32 {start}, {law} at β = {beta:g}: all cosines equal γ_β(t) up to t = 10"
-                " (greatest difference)",
+                f"$n = 32$ {start}, {law} at $β = {beta:g}$: all cosines equal $γ_β(t)$ up"
+                " to $t = 10$ (greatest difference)",
                 "Theorem 6.8, " + ("(6.9)" if law == "SA" else "(6.10)"),
                 float(run.off),
                 between(0, 1e-9),
@@ -203,8 +203,8 @@ def _flow_claims(flow: xr.Dataset) -> list[Claim]:
                     ""
                     if rho == 0
                     else (
-                        "the paper states it for orthogonal tokens; any common cosine in (−1/(n−1),"
-                        " 1) obeys the same equation"
+                        "the paper states it for orthogonal tokens; any common cosine in"
+                        " $(−1/(n−1), 1)$ obeys the same equation"
                     )
                 ),
             )
@@ -218,20 +218,21 @@ def _solver_claims(data: xr.DataTree) -> list[Claim]:
     return [
         Claim(
             "order",
-            "RK4 approaches γ_β(2) with order 4 in the step (slope over h = 0.4 … 0.05; n = 32, β"
-            " = 1)",
+            "RK4 approaches $γ_β(2)$ with order 4 in the step (slope over $h = 0.4 … 0.05$;"
+            " $n = 32$, $β = 1$)",
             "Theorem 6.8, numerical method",
             float(slope),
             near(4, 0.2),
             note=(
-                f"error {float(order.off[-1]):.2g} at h = 0.05; a field frozen inside the step"
-                " would give order 1"
+                f"error ${float(order.off[-1]):.2g}$ at $h = 0.05$; a field frozen inside"
+                " the step would give order 1"
             ),
         ),
         Claim(
             "layers",
-            "through layers x ← normalize(x + h A x), h = 0.1, all cosines follow the recursion of"
-            " one number for 100 layers (greatest difference; n = 32, β = 1 and 4)",
+            "through layers $x ← normalize(x + h A x)$, $h = 0.1$, all cosines follow the"
+            " recursion of one number for 100 layers (greatest difference; $n = 32$, $β ="
+            " 1$ and 4)",
             "Theorem 6.8, layer map",
             float(data["layers"].off.max()),
             between(0, 1e-13),
@@ -254,8 +255,8 @@ def _speed_claim(flow: xr.Dataset) -> Claim:
         )
     return Claim(
         "speed",
-        "while γ_β ≤ ½, dγ_β/dt ≥ 1/(n e^β) (SA, n = 32, β = 1 and 4: least n e^β dγ_β/dt, by"
-        " increments over 0.1)",
+        "while $γ_β ≤ ½$, $dγ_β/dt ≥ 1/(n e^β)$ (SA, $n = 32$, $β = 1$ and 4: least $n e^β"
+        " dγ_β/dt$, by increments over 0.1)",
         "Theorem 6.9, proof",
         float(min(speeds)),
         at_least(1),
@@ -269,36 +270,37 @@ def _bound_claims(bound: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "bound",
-            "(D.8) bounds 1 − γ_β(t) from t = n e^β/2 on (greatest ratio of the two sides; n = 2, β"
-            " = 0 and n = 8, β = 1)",
+            "(D.8) bounds $1 − γ_β(t)$ from $t = n e^β/2$ on (greatest ratio of the two"
+            " sides; $n = 2$, $β = 0$ and $n = 8$, $β = 1$)",
             "(D.8)",
             float(np.maximum(pair.ratio, eight.ratio).where(late, drop=True).max()),
             at_most(1.0),
             erratum=(
-                "(D.8) is printed for all t ≥ 0; for n = 2, β = 0 it is false at t = 0, where the"
-                f" ratio is {early:.4f} (it would say 1 ≤ ½e^{{2/3}} = 0.974)"
+                "(D.8) is printed for all $t ≥ 0$; for $n = 2$, $β = 0$ it is false at $t ="
+                f" 0$, where the ratio is ${early:.4f}$ (it would say $1 ≤ ½e^{{2/3}} ="
+                " 0.974$)"
             ),
         ),
         Claim(
             "bound-early",
-            "(D.8) as printed, for all t ≥ 0, is false: for n = 2, β = 0, t = 0 the ratio of its"
-            " sides is 2e^{−2/3}",
+            "(D.8) as printed, for all $t ≥ 0$, is false: for $n = 2$, $β = 0$, $t = 0$ the"
+            " ratio of its sides is $2e^{−2/3}$",
             "(D.8)",
             float(pair.ratio[0]),
             near(2 * np.exp(-2 / 3), 1e-9),
-            note="the proof gives it from t = n e^β/2 on",
+            note="the proof gives it from $t = n e^β/2$ on",
         ),
         Claim(
             "half",
-            "γ_β(n e^β/2) ≥ ½ (SA, n = 2, β = 0, where it is tanh 1)",
+            "$γ_β(n e^β/2) ≥ ½$ (SA, $n = 2$, $β = 0$, where it is $tanh 1$)",
             "Theorem 6.9, proof",
             float(pair.cosine[bound.sizes["s"] // 2]),
             near(np.tanh(1.0), 1e-9),
         ),
         Claim(
             "bound-usa",
-            "USA: 1 − γ ≤ ½ exp(−e^{β/2}(t − n/2)) from t = n/2 on (greatest ratio; n = 2, β ="
-            " 0.5)",
+            "USA: $1 − γ ≤ ½ exp(−e^{β/2}(t − n/2))$ from $t = n/2$ on (greatest ratio; $n"
+            " = 2$, $β = 0.5$)",
             "Remark D.1",
             float(usa.ratio.where(late, drop=True).max()),
             at_most(1.0),

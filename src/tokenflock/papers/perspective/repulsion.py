@@ -187,8 +187,8 @@ def _energy_claims(
     return [
         Claim(
             f"{name}-{law.lower()}",
-            f"{n} tokens in d = {d} under {law} with V = −I, β = 2, come to rest at the energy of"
-            f" the {name} (least of {part.sizes['repeat']} starts)",
+            f"{n} tokens in $d = {d}$ under {law} with $V = −I$, $β = 2$, come to rest at"
+            f" the energy of the {name} (least of {part.sizes['repeat']} starts)",
             SOURCES[sharp],
             float(part.energy.sel(law=law).min()),
             near(exact, 1e-9),
@@ -205,8 +205,8 @@ def _rival_claim(name: str, n: int, d: int, exact: float, sharp: bool, part: xr.
     lowest = min(float(part.rival), float(part.energy.min()))
     return Claim(
         f"{name}-least",
-        f"no configuration of {n} tokens in d = {d} has less energy at β = 2: none of random ones,"
-        " small changes of it, ends of the flow (least excess)",
+        f"no configuration of {n} tokens in $d = {d}$ has less energy at $β = 2$: none of"
+        " random ones, small changes of it, ends of the flow (least excess)",
         SOURCES[sharp],
         lowest - exact,
         at_least(-1e-12),
@@ -225,8 +225,8 @@ def _sharp_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
     m, strength = len(_distinct(part.gram.values)), _strength(part.gram.values, d)
     return Claim(
         f"{name}-sharp",
-        f"the end state of {n} tokens in d = {d} is sharp: it has m = {m} distinct inner products"
-        " and is a (2m−1)-design (strength of the design less 2m − 1)",
+        f"the end state of {n} tokens in $d = {d}$ is sharp: it has $m = {m}$ distinct inner"
+        " products and is a $(2m−1)$-design (strength of the design less $2m − 1$)",
         "Definition 9.1",
         _beyond(strength, m),
         at_least(0),
@@ -238,21 +238,22 @@ def _blunt_claim(name: str, n: int, d: int, part: xr.Dataset) -> Claim:
     m, strength = len(_distinct(part.gram.values)), _strength(part.gram.values, d)
     return Claim(
         f"{name}-sharp",
-        f"the end state of {n} tokens in d = {d} minimises the energy and is not sharp (strength of"
-        " the design less 2m − 1)",
+        f"the end state of {n} tokens in $d = {d}$ minimises the energy and is not sharp"
+        " (strength of the design less $2m − 1$)",
         "Theorem 9.2 and Definition 9.1",
         _beyond(strength, m),
         at_most(-1),
         note=(
-            f"m = {m} distinct inner products, a {strength}-design; that it is the least is found"
-            " by the flow, not proved"
+            f"$m = {m}$ distinct inner products, a {strength}-design; that it is the least"
+            " is found by the flow, not proved"
         ),
         erratum=(
-            "Theorem 9.2 prints that every minimiser is a sharp configuration or the 600-cell."
-            " Cohn and Kumar prove the converse: those are minimisers. Five tokens on S² have a"
-            " minimiser, and no five points there are sharp: m = 1 allows 4 points at most, and m"
-            " = 2, 3, 4, … need 3-, 5-, 7-designs, …, of 6, 12, 20 points and more. The least"
-            f" energy found is that of the triangular bipyramid, with m = {m} inner products and"
-            f" strength {strength} where {2 * m - 1} is needed"
+            "Theorem 9.2 prints that every minimiser is a sharp configuration or the"
+            " 600-cell. Cohn and Kumar prove the converse: those are minimisers. Five"
+            " tokens on $S²$ have a minimiser, and no five points there are sharp: $m = 1$"
+            " allows 4 points at most, and $m = 2$, 3, 4, … need 3-, 5-, 7-designs, …, of"
+            " 6, 12, 20 points and more. The least energy found is that of the triangular"
+            f" bipyramid, with $m = {m}$ inner products and strength {strength} where"
+            f" {2 * m - 1} is needed"
         ),
     )

@@ -241,19 +241,19 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 def _rule_of_three(count: int) -> str:
     return (
-        f"if a share p of starts failed, {count} successes would have probability below 5 % for p >"
-        f" {3 / count:.2g}"
+        f"if a share $p$ of starts failed, {count} successes would have probability below 5 %"
+        f" for $p > {3 / count:.2g}$"
     )
 
 
 def _consensus_at_zero(zero: xr.Dataset, d: int) -> Claim:
     last = zero.consensus_distance.sel(d=d).isel(time=-1)
     statement = (
-        f"at β = 0, n = {N} uniform tokens in d = {d} meet: share of {len(last)} starts with all"
-        " cosines above 1 − 1e-6 at t = 40"
+        f"at $β = 0$, $n = {N}$ uniform tokens in $d = {d}$ meet: share of {len(last)}"
+        " starts with all cosines above $1 − 1e-6$ at $t = 40$"
     )
     share = float((last < CONSENSUS).mean())
-    note = f"largest distance left {float(last.max()):.1e}; {_rule_of_three(len(last))}"
+    note = f"largest distance left ${float(last.max()):.1e}$; {_rule_of_three(len(last))}"
     return Claim(f"zero-{d}", statement, "Theorem 4.1", share, between(1, 1), note=note)
 
 
@@ -263,29 +263,29 @@ def _saddle_claims(saddles: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "saddles",
-            "at tokens with mean zero the Hessian of E_0 = (1/n) ΣΣ⟨x_i, x_j⟩ has an eigenvalue of"
-            f" at least 2(d−1)/d, so they are strict saddles (d = 2, 3, 5, n = {n}): least ratio"
-            f" over {ratio.size} random configurations",
+            "at tokens with mean zero the Hessian of $E_0 = (1/n) ΣΣ⟨x_i, x_j⟩$ has an"
+            " eigenvalue of at least $2(d−1)/d$, so they are strict saddles ($d = 2$, 3, 5,"
+            f" $n = {n}$): least ratio over {ratio.size} random configurations",
             "Theorem 4.1, Lemma A.2, (C.2)",
             float(ratio.min()),
             between(1 - 1e-9, 1.5),
             note=(
-                "(C.2) prints 2(d−1)/(dn), true and loose by the factor n; ratios up to"
-                f" {float(ratio.max()):.3f}"
+                "(C.2) prints $2(d−1)/(dn)$, true and loose by the factor $n$; ratios up to"
+                f" ${float(ratio.max()):.3f}$"
             ),
         ),
         Claim(
             "saddles-sharp",
-            f"2(d−1)/d is attained where the tokens sit at ±e_k (d = 2, 3, 5, n = {n}): largest"
-            " deviation of the ratio from 1",
+            "$2(d−1)/d$ is attained where the tokens sit at $±e_k$ ($d = 2$, 3, 5, $n ="
+            f" {n}$): largest deviation of the ratio from 1",
             "Lemma A.2",
             float(np.abs(saddles.axes / bound - 1).max()),
             at_most(1e-9),
         ),
         Claim(
             "pole",
-            "a critical point of the other kind, all x_i = ±x_1, is a strict saddle: largest"
-            f" eigenvalue with one of {n} tokens opposite, which is 2",
+            "a critical point of the other kind, all $x_i = ±x_1$, is a strict saddle:"
+            f" largest eigenvalue with one of {n} tokens opposite, which is 2",
             "Theorem 4.1, Lemma A.2",
             float(saddles.pole.min()),
             near(2, 1e-9),
@@ -302,10 +302,10 @@ def _first_order(perturbed: xr.Dataset) -> list[Claim]:
             (perturbed.gap.sel(law=law) / perturbed.beta * np.exp(-3 * perturbed.time)).max()
         )
         statement = (
-            f"sup over t ≤ 3 of |x^β − x^0| is of first order in β for {law} (n = 12, d = 3, β ="
-            " 0.1, 0.01, 0.001): slope in log-log"
+            f"sup over $t ≤ 3$ of $|x^β − x^0|$ is of first order in $β$ for {law} ($n ="
+            " 12$, $d = 3$, $β = 0.1$, 0.01, 0.001): slope in log-log"
         )
-        note = f"|x^β − x^0| ≤ C β e^{{3t}} with C = {growth:.3f} here"
+        note = f"$|x^β − x^0| ≤ C β e^{{3t}}$ with $C = {growth:.3f}$ here"
         statements.append(
             Claim(
                 f"first-order-{law.lower()}",
@@ -323,29 +323,29 @@ def _end_claims(ends: xr.Dataset) -> list[Claim]:
     said = {
         "SA": (
             "circle-sa",
-            "n = 16 tokens on the circle meet under SA at β = 1",
-            "Theorem 4.3 (d = 2, β ≤ 1)",
+            "$n = 16$ tokens on the circle meet under SA at $β = 1$",
+            "Theorem 4.3 ($d = 2$, $β ≤ 1$)",
         ),
         "USA": (
             "circle-usa",
-            "n = 16 tokens on the circle meet under USA at β = 1",
-            "Theorem 4.3 (d = 2, β ≤ 1)",
+            "$n = 16$ tokens on the circle meet under USA at $β = 1$",
+            "Theorem 4.3 ($d = 2$, $β ≤ 1$)",
         ),
         "SA, d = 4": (
             "higher-sa",
-            "n = 16 tokens in d = 4 meet under SA at β = 1/n",
-            "Theorem 4.3 (if C ≥ 1), Theorem 6.1",
+            "$n = 16$ tokens in $d = 4$ meet under SA at $β = 1/n$",
+            "Theorem 4.3 (if $C ≥ 1$), Theorem 6.1",
         ),
         "USA, d = 4": (
             "higher-usa",
-            "n = 16 tokens in d = 4 meet under USA at β = 1/n",
-            "Theorem 4.3 (if C ≥ 1), Theorem 6.1",
+            "$n = 16$ tokens in $d = 4$ meet under USA at $β = 1/n$",
+            "Theorem 4.3 (if $C ≥ 1$), Theorem 6.1",
         ),
         "Q, K": (
             "matrices",
             (
-                f"n = {N} tokens in d = 3 meet under one pair of matrices Q, K (standard Gaussian"
-                " entries) with V = I at β = 0.2"
+                f"$n = {N}$ tokens in $d = 3$ meet under one pair of matrices $Q$, $K$"
+                " (standard Gaussian entries) with $V = I$ at $β = 0.2$"
             ),
             "Theorem 4.2 (any Q, K)",
         ),
@@ -354,8 +354,8 @@ def _end_claims(ends: xr.Dataset) -> list[Claim]:
     for law, (name, statement, source) in said.items():
         last = ends.distance.sel(law=law)
         text = (
-            f"{statement}: share of {len(last)} uniform starts by t ="
-            f" {300 if name.startswith('circle') else 60}"
+            f"{statement}: share of {len(last)} uniform starts by $t ="
+            f" {300 if name.startswith('circle') else 60}$"
         )
         statements.append(
             Claim(

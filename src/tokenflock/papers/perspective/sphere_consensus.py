@@ -131,6 +131,11 @@ def draw(data: xr.Dataset) -> Figure:
     return figure
 
 
+def live() -> tuple[SelfAttention, Uniform]:
+    """The law of the picture, to be watched on the page."""
+    return SelfAttention(beta=1.0), Uniform(n=32, d=3)
+
+
 def claims(data: xr.Dataset) -> list[Claim]:
     """What the numbers say."""
     cells = [(law, beta) for law in data.law.values for beta in data.beta.values]
@@ -146,14 +151,15 @@ def _consensus_claim(data: xr.Dataset, law: str, beta: float) -> Claim:
     least, median, most = np.nanquantile(times, [0, 0.5, 1])
     return Claim(
         f"consensus-{law.lower()}-{beta:g}",
-        f"n = 32 uniform tokens on S², {law} at β = {beta:g}: every start ends in one cluster"
-        f" (share of {count} starts with all cosines ≥ 0.999 before t = 20000)",
+        f"$n = 32$ uniform tokens on $S²$, {law} at $β = {beta:g}$: every start ends in one"
+        f" cluster (share of {count} starts with all cosines at least 0.999 before $t = 20000$)",
         "Theorem 6.1",
         float(np.isfinite(times).mean()),
         near(1.0, 0.0),
         note=(
-            f"times: least {least:.3g}, median {median:.3g}, greatest {most:.4g}; {count} successes"
-            f" rule out, at the level of 5 %, that a share above {3 / count:.2g} of starts fails"
+            f"times: least ${least:.3g}$, median ${median:.3g}$, greatest ${most:.4g}$;"
+            f" {count} successes rule out, at the level of 5 %, that a share above"
+            f" ${3 / count:.2g}$ of starts fails"
         ),
     )
 
@@ -166,15 +172,15 @@ def _pair_claims(data: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"pair-{law.lower()}-{beta:g}",
-            f"two clusters of 16 tokens, 3 rad apart on S², merge (cosine 0.999) under {law} at β ="
-            f" {beta:g} at the time that the closed form for two tokens gives",
+            "two clusters of 16 tokens, 3 rad apart on $S²$, merge (cosine 0.999) under"
+            f" {law} at $β = {beta:g}$ at the time that the closed form for two tokens gives",
             "Theorem 6.1 (almost every start)",
             float(data.pair_time.sel(law=law, beta=beta)),
             near_relative(exact[law](beta), 1e-4),
             note="exactly opposite they would never merge: the theorem needs its 'almost'"
             + (
-                "; that state is left at rate 2/(1 + e^{2β}),"
-                f" 1/{float(polygon_lifetime(2, beta)):.5g}"
+                f"; that state is left at rate $2/(1 + e^{{2β}})$,"
+                f" $1/{float(polygon_lifetime(2, beta)):.5g}$"
                 if law == "SA"
                 else ""
             ),
@@ -187,13 +193,13 @@ def _pair_claims(data: xr.Dataset) -> list[Claim]:
 def _energy_claim(data: xr.Dataset) -> Claim:
     return Claim(
         "energy",
-        "the energy E_β grows between any two kept times of every run, SA and USA (least"
+        "the energy $E_β$ grows between any two kept times of every run, SA and USA (least"
         " increment)",
         "Theorem 6.1 (gradient structure), (3.6)",
         float(data.least_energy_step.min()),
         at_least(-1e-8),
         note=(
-            "the slack is for the solver (tolerance 1e-7) in metastable states, where the energy"
-            " stands nearly still"
+            "the slack is for the solver (tolerance $1e-7$) in metastable states, where the"
+            " energy stands nearly still"
         ),
     )

@@ -290,34 +290,34 @@ def _identity_claims(x: np.ndarray, time: np.ndarray) -> list[Claim]:
     return [
         Claim(
             "hull",
-            "V = I, d = 2: the convex hull of z(t) never grows (greatest increment of its reach in"
-            " 64 directions)",
-            "Table 1, row V = I",
+            "$V = I$, $d = 2$: the convex hull of $z(t)$ never grows (greatest increment of"
+            " its reach in 64 directions)",
+            "Table 1, row $V = I$",
             float(np.diff(_support(x), axis=1).max()),
             at_most(1e-12),
         ),
         Claim(
             "corners",
-            "V = I, d = 2: at t = 10 every token is at a corner of the hull or at 0, within 1e-2"
-            f" (strays, all of {len(x)} starts)",
-            "Table 1, row V = I",
+            "$V = I$, $d = 2$: at $t = 10$ every token is at a corner of the hull or at 0,"
+            f" within $1e-2$ (strays, all of {len(x)} starts)",
+            "Table 1, row $V = I$",
             float(sum(_strays(run[-1]) for run in x)),
             near(0, 0),
             note=(
-                f"between {min(corners)} and {max(corners)} places for 20 tokens; at t = 0 there"
-                f" are {sum(_strays(run[0]) for run in x)} strays"
+                f"between {min(corners)} and {max(corners)} places for 20 tokens; at $t = 0$"
+                f" there are {sum(_strays(run[0]) for run in x)} strays"
             ),
         ),
         Claim(
             "approach",
-            "V = I, d = 2: tokens approach their corners like e^{−t} (median over tokens of the"
-            " rate from t = 5 to 7)",
-            "Table 1, row V = I",
+            "$V = I$, $d = 2$: tokens approach their corners like $e^{−t}$ (median over"
+            " tokens of the rate from $t = 5$ to 7)",
+            "Table 1, row $V = I$",
             float(np.median(rates)),
             near(1, 0.005),
             note=(
-                f"at the published t = 5 some are still {moved[:, 0].max() / (1 - np.exp(-1)):.2g}"
-                " away from their limit"
+                "at the published $t = 5$ some are still"
+                f" ${moved[:, 0].max() / (1 - np.exp(-1)):.2g}$ away from their limit"
             ),
         ),
     ]
@@ -331,14 +331,15 @@ def _hyperplane_claims(x: dict[str, np.ndarray]) -> list[Claim]:
         statements.append(
             Claim(
                 f"hyperplanes-{d}",
-                f"V with simple greatest eigenvalue {np.linalg.eigvals(V).real.max():.4f}, d = {d}:"
-                f" at t = 10 the tokens lie on at most three parallel {kinds} (greatest number of"
-                " groups of ⟨φ₁*, z⟩, parted by gaps of 1e-2)",
-                "Table 1, row λ₁ simple",
+                "$V$ with simple greatest eigenvalue"
+                f" ${np.linalg.eigvals(V).real.max():.4f}$, $d = {d}$: at $t = 10$ the"
+                f" tokens lie on at most three parallel {kinds} (greatest number of groups"
+                " of $⟨φ₁*, z⟩$, parted by gaps of $1e-2$)",
+                "Table 1, row $λ₁$ simple",
                 float(max(_groups(end) for end in ends)),
                 between(1, 3),
                 note=(
-                    "at t = 0 there are up to"
+                    "at $t = 0$ there are up to"
                     f" {max(_groups(_heights(run[0], V)) for run in x[name])} groups"
                 ),
             )
@@ -349,14 +350,15 @@ def _hyperplane_claims(x: dict[str, np.ndarray]) -> list[Claim]:
 def _mixed_claim(x: np.ndarray) -> Claim:
     return Claim(
         "mixed",
-        "V = diag(1, 1, −½): at t = 10 the first two coordinates of every token are a corner of"
-        f" their hull or 0, within 1e-2 (strays, all of {len(x)} starts), while the third is free",
-        "Table 1, row V paranormal",
+        "$V = diag(1, 1, −½)$: at $t = 10$ the first two coordinates of every token are a"
+        f" corner of their hull or 0, within $1e-2$ (strays, all of {len(x)} starts), while"
+        " the third is free",
+        "Table 1, row $V$ paranormal",
         float(sum(_strays(run[-1, :, :2]) for run in x)),
         near(0, 0),
         note=(
             "the third coordinates of one start spread over"
-            f" {min(np.ptp(run[-1, :, 2]) for run in x):.3g} or more"
+            f" ${min(np.ptp(run[-1, :, 2]) for run in x):.3g}$ or more"
         ),
     )
 
@@ -370,15 +372,16 @@ def _codimension_claim(x: np.ndarray) -> Claim:
     }
     return Claim(
         "codimension",
-        f"a symmetric V with eigenvalues {values[2]:.2f}, {values[1]:.2f} and {values[0]:.2f}, d ="
-        " 3: at t = 30 the tokens lie on at most three parallel lines, one in each plane (greatest"
-        f" number of lines, to within 1e-2, of {len(x)} starts)",
-        "arXiv 2305.05465, conjecture on codimension k",
+        f"a symmetric $V$ with eigenvalues ${values[2]:.2f}$, ${values[1]:.2f}$ and"
+        f" ${values[0]:.2f}$, $d = 3$: at $t = 30$ the tokens lie on at most three parallel"
+        f" lines, one in each plane (greatest number of lines, to within $1e-2$, of {len(x)}"
+        " starts)",
+        "arXiv 2305.05465, conjecture on codimension $k$",
         float(counts["30"]),
         between(1, 3),
         note=(
-            f"at t = 0 there are {counts['0']}, at t = 9 still {counts['9']}: across the second"
-            f" direction tokens meet like e^{{−{values[1]:.2f} t}} only"
+            f"at $t = 0$ there are {counts['0']}, at $t = 9$ still {counts['9']}: across the"
+            f" second direction tokens meet like $e^{{−{values[1]:.2f} t}}$ only"
         ),
     )
 
@@ -387,15 +390,15 @@ def _minus_claim(x: np.ndarray, time: np.ndarray) -> Claim:
     spread = [np.linalg.eigvalsh(np.cov(run[-1].T, bias=True)).max() for run in x]
     return Claim(
         "minus",
-        "V = −I, QᵀK = I, d = 2: all tokens fall to 0, their covariance C like 1/(2t) (2t times its"
-        " greatest eigenvalue at t = 400)",
-        "Table 1, row V = −I",
+        "$V = −I$, $QᵀK = I$, $d = 2$: all tokens fall to 0, their covariance $C$ like"
+        " $1/(2t)$ ($2t$ times its greatest eigenvalue at $t = 400$)",
+        "Table 1, row $V = −I$",
         float(2 * time[-1] * np.max(spread)),
         near(1, 0.02),
         note=(
-            f"the farthest token is {np.linalg.norm(x[:, -1], axis=-1).max():.3g} from 0. The"
-            " approach is algebraic: near 0 attention is nearly equal, so that ẋ = −Cx and dC/dt ="
-            " −2C²"
+            f"the farthest token is ${np.linalg.norm(x[:, -1], axis=-1).max():.3g}$ from 0."
+            " The approach is algebraic: near 0 attention is nearly equal, so that $ẋ ="
+            " −Cx$ and $dC/dt = −2C²$"
         ),
     )
 
@@ -408,16 +411,16 @@ def _line_claims(line: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "boolean",
-            "d = 1, V > 0: at t = 10 every row of the attention matrix but at most one is one-hot"
-            " (least greatest entry of these rows)",
+            "$d = 1$, $V > 0$: at $t = 10$ every row of the attention matrix but at most"
+            " one is one-hot (least greatest entry of these rows)",
             "Table 1; arXiv 2305.05465, Theorem 2.1",
             float(best[:, 1].min()),
             at_least(1 - 1e-6),
         ),
         Claim(
             "extremes",
-            "d = 1, V > 0: all rows but at most one listen to the first or the last token (greatest"
-            " number of others)",
+            "$d = 1$, $V > 0$: all rows but at most one listen to the first or the last"
+            " token (greatest number of others)",
             "Table 1; arXiv 2305.05465, Theorem 2.1",
             float(inner.max()),
             between(0, 1),
@@ -429,10 +432,11 @@ def _example_claim(ends: np.ndarray) -> Claim:
     wanted = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, 1.0]])
     return Claim(
         "example",
-        "z₁ = (1, 1), z₂ = (−1, 1), z₃ = 0 at infinite β: starts of z₃ at (ε, 0), (−ε, 0) and (0,"
-        " ε), ε = 1e-6, end at z₁, z₂ and (z₁ + z₂)/2 (greatest distance)",
+        "$z₁ = (1, 1)$, $z₂ = (−1, 1)$, $z₃ = 0$ at infinite $β$: starts of $z₃$ at $(ε, 0)$,"
+        " $(−ε, 0)$ and $(0, ε)$, $ε = 1e-6$, end at $z₁$, $z₂$ and $(z₁ + z₂)/2$"
+        " (greatest distance)",
         "Example 9.3",
         float(np.linalg.norm(ends - wanted, axis=1).max()),
         between(0, 1e-5),
-        note="so no solution from z₃ = 0 is singled out by continuity",
+        note="so no solution from $z₃ = 0$ is singled out by continuity",
     )

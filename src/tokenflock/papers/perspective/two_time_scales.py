@@ -196,6 +196,11 @@ def _draw_exponents(ax: Axes, data: xr.DataTree) -> None:
         ax.set_title("theory (lines) and measured (dots)")
 
 
+def live() -> tuple[SelfAttention, Uniform]:
+    """The law of the picture, to be watched on the page."""
+    return SelfAttention(beta=4.0), Uniform(n=32, d=2)
+
+
 def claims(data: xr.DataTree) -> list[Claim]:
     """What the numbers say."""
     pairs, polygons = data["pairs"].to_dataset(), data["polygons"].to_dataset()
@@ -212,20 +217,20 @@ def _pair_claims(pairs: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "merging",
-            "two equal clusters at the angle 2π/3 meet (cosine 0.999) at β = 4 after t ="
-            f" {named:.6f}",
-            "Section 6.3, (6.9) for n = 2",
+            "two equal clusters at the angle $2π/3$ meet (cosine 0.999) at $β = 4$ after $t"
+            f" = {named:.6f}$",
+            "Section 6.3, (6.9) for $n = 2$",
             float(pairs.merged.sel(angle="2pi/3", beta=BETA)),
             near_relative(named, 1e-7),
         ),
         Claim(
             "merging-all",
-            "merging times from the angles π/2, 2π/3 and 3 for β = 1 to 10 follow the closed form:"
-            " largest relative error",
-            "Section 6.3, (6.9) for n = 2",
+            "merging times from the angles $π/2$, $2π/3$ and 3 for $β = 1$ to 10 follow the"
+            " closed form: largest relative error",
+            "Section 6.3, (6.9) for $n = 2$",
             float(np.abs(pairs.merged.values / exact - 1).max()),
             at_most(1e-8),
-            note=f"they run from {exact.min():.3g} to {exact.max():.3g}",
+            note=f"they run from ${exact.min():.3g}$ to ${exact.max():.3g}$",
         ),
         _angle_claim(pairs, "pi/2", "π/2"),
         _angle_claim(pairs, "2pi/3", "2π/3"),
@@ -244,14 +249,14 @@ def _angle_claim(pairs: xr.Dataset, name: str, text: str) -> Claim:
 
     return Claim(
         f"exponent-{name.replace('/', '-')}",
-        f"from the angle φ₀ = {text} the merging time grows like e^(cβ)/β with c → 1 − cos φ₀ ="
-        f" {c:g}: fitted c",
-        "Problem 1; closed form of (6.9) for n = 2",
+        f"from the angle $φ₀ = {text}$ the merging time grows like $e^(cβ)/β$ with $c → 1 −"
+        f" cos φ₀ = {c:g}$: fitted $c$",
+        "Problem 1; closed form of (6.9) for $n = 2$",
         fitted(beta, late.values),
         near(exact(beta), 1e-6),
         note=(
-            "fit over β = 7 to 10, where the closed form has this slope; over β = 17 to 20 it has"
-            f" {exact(beta + 10):.4f}"
+            "fit over $β = 7$ to 10, where the closed form has this slope; over $β = 17$ to"
+            f" 20 it has ${exact(beta + 10):.4f}$"
         ),
     )
 
@@ -271,22 +276,22 @@ def _polygon_claims(polygons: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "exponent-2",
-            "the lifetime of two opposite equal clusters, (1 + e^(2β))/2, grows like e^(cβ) with"
-            " c = 2",
+            "the lifetime of two opposite equal clusters, $(1 + e^(2β))/2$, grows like"
+            " $e^(cβ)$ with $c = 2$",
             "Problem 1, linearisation of (7.1)",
             slope(beta, two),
             near(2, 1e-4),
-            note="fit over β = 5 to 9",
+            note="fit over $β = 5$ to 9",
         ),
         Claim(
             "exponent-3",
-            "the lifetime of three equal clusters grows like e^(cβ)/(β + 2/3) with c = 3/2",
+            "the lifetime of three equal clusters grows like $e^(cβ)/(β + 2/3)$ with $c = 3/2$",
             "Problem 1, linearisation of (7.1)",
             slope(beta, three + np.log(beta + 2 / 3)),
             near(1.5, 1e-3),
             note=(
-                "fit over β = 5 to 9; without the factor β + 2/3 it would be"
-                f" {slope(beta, three):.3f}"
+                "fit over $β = 5$ to 9; without the factor $β + 2/3$ it would be"
+                f" ${slope(beta, three):.3f}$"
             ),
         ),
     ]
@@ -303,28 +308,30 @@ def _system_claims(systems: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "formed",
-            "n = 32, d = 2, β = 4: three or fewer clusters are left by t = 10 (median over seeds)",
+            "$n = 32$, $d = 2$, $β = 4$: three or fewer clusters are left by $t = 10$"
+            " (median over seeds)",
             "Section 6.3, Problem 1",
             float(np.median(formed)),
             at_most(10.0),
-            note=f"{formed.min():.3g} to {formed.max():.3g} over {len(formed)} seeds",
+            note=f"${formed.min():.3g}$ to ${formed.max():.3g}$ over {len(formed)} seeds",
         ),
         Claim(
             "separation",
-            "n = 32, d = 2, β = 4: the last merge comes more than fifty times later (ratio of"
-            " medians)",
+            "$n = 32$, $d = 2$, $β = 4$: the last merge comes more than fifty times later"
+            " (ratio of medians)",
             "Section 6.3, Problem 1",
             float(np.median(merged) / np.median(formed)),
             at_least(50.0),
             note=(
-                f"last merge at {merged.min():.3g} to {merged.max():.4g}, median"
-                f" {np.median(merged):.4g}"
+                f"last merge at ${merged.min():.3g}$ to ${merged.max():.4g}$, median"
+                f" ${np.median(merged):.4g}$"
             ),
         ),
         Claim(
             "last-merge",
-            "n = 32, d = 2, β = 4: the last merge comes when the closed form for two clusters of"
-            " the masses and the angle seen long before it says (largest relative error)",
+            "$n = 32$, $d = 2$, $β = 4$: the last merge comes when the closed form for two"
+            " clusters of the masses and the angle seen long before it says (largest"
+            " relative error)",
             "Section 6.3, (SA) for two clusters",
             error,
             at_most(1e-7),

@@ -8,3 +8,8 @@ REFERENCE = (
     "tokenflock's own study: GPTs on characters, trained with tokenflock.gpt on the manual of"
     " Python"
 )
+QUESTION = (
+    "What do the tokens of small trained Transformers do: do they cluster as theory says of"
+    " idealised layers?"
+)
+COVER = "norms"

@@ -101,7 +101,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
             together["trained"][0] - together["trained"][1],
             at_least(0.2),
             note="; ".join(
-                f"{CASES[name]}: {a:.2f} among blanks, {b:.2f} among all"
+                f"{CASES[name]}: ${a:.2f}$ among blanks, ${b:.2f}$ among all"
                 for name, (a, b) in together.items()
             ),
         )

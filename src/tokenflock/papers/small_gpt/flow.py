@@ -86,9 +86,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
         statements += [
             Claim(
                 f"order-{norm}",
-                f"{NORMS[norm]}: as h → 0 the layers approach a flow at first order (distance to h"
-                " = 1/64 of h = 1/16 over that of h = 1/32, which is 3 for Euler's method; mean"
-                " over seeds)",
+                f"{NORMS[norm]}: as $h → 0$ the layers approach a flow at first order"
+                " (distance to $h = 1/64$ of $h = 1/16$ over that of $h = 1/32$, which is 3"
+                " for Euler's method; mean over seeds)",
                 "Section 2 of arXiv 2312.10794; Euler's method",
                 float(ratio.mean()),
                 near(euler, 0.6),
@@ -96,15 +96,15 @@ def claims(data: xr.Dataset) -> list[Claim]:
             ),
             Claim(
                 f"step-{norm}",
-                f"{NORMS[norm]}: the trained step is no small step of that flow (least relative"
-                " distance of h = 1 over seeds)",
+                f"{NORMS[norm]}: the trained step is no small step of that flow (least"
+                " relative distance of $h = 1$ over seeds)",
                 "Section 2 of arXiv 2312.10794",
                 float(curves.distance.isel(factor=0).min()),
                 at_least(0.1),
                 note=(
-                    f"loss {spread(curves.loss.isel(factor=0))} at h = 1,"
-                    f" {spread(curves.loss.isel(factor=1))} at 1/2,"
-                    f" {spread(curves.loss.isel(factor=-1))} at 1/64"
+                    f"loss {spread(curves.loss.isel(factor=0))} at $h = 1$,"
+                    f" {spread(curves.loss.isel(factor=1))} at $1/2$,"
+                    f" {spread(curves.loss.isel(factor=-1))} at $1/64$"
                 ),
             ),
         ]

@@ -94,7 +94,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "the rung bigram; Gibbs' inequality",
             float(gap.mean()),
             between(0, 0.1),
-            note=f"entropy {float(data.entropy):.4f}; on held-out text {spread(loss['bigram'])}",
+            note=f"entropy ${float(data.entropy):.4f}$; on held-out text {spread(loss['bigram'])}",
         ),
         *(
             _gain(loss, *pair)

@@ -159,8 +159,8 @@ def _each(norm: str, trained: xr.Dataset, fresh: xr.Dataset) -> list[Claim]:
             float(learned.same_letter.min()),
             at_least(2 * anyhow),
             note=(
-                f"{spread(learned.same_letter)}, where {anyhow:.3f} of all pairs are the same"
-                f" letter; with fresh weights {untrained}"
+                f"{spread(learned.same_letter)}, where ${anyhow:.3f}$ of all pairs are the"
+                f" same letter; with fresh weights {untrained}"
             ),
         ),
     ]

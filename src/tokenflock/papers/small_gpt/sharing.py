@@ -141,9 +141,9 @@ def claims(data: xr.Dataset) -> list[Claim]:
             float(fresh.diff("layer").min()),
             at_least(0),
             note=(
-                f"from {spread(fresh.isel(layer=0))} to {spread(fresh.isel(layer=-1))}; post-norm"
-                " hardly moves with fresh weights, at most"
-                f" {float(data.sel(norm='post', weights='untrained').mean_cosine.max()):.2f}"
+                f"from {spread(fresh.isel(layer=0))} to {spread(fresh.isel(layer=-1))};"
+                " post-norm hardly moves with fresh weights, at most"
+                f" ${float(data.sel(norm='post', weights='untrained').mean_cosine.max()):.2f}$"
             ),
         )
     )

@@ -10,3 +10,8 @@ REFERENCE = (
     "L. Fedorov et al., arXiv 2601.21942; H. Koubbi, B. Geshkovski, P. Rigollet, arXiv 2604.01978;"
     " A. Agazzi et al., arXiv 2604.26898"
 )
+QUESTION = (
+    "Do tokens meet when every layer has fresh random weights, so that all of them hear the"
+    " same noise?"
+)
+COVER = "pair"

@@ -118,13 +118,13 @@ def _share(pairs: xr.Dataset, d: int, beta: float) -> Claim:
     side = "beyond" if beta > critical_beta(d) else "below"
     return Claim(
         f"share-{d}-{beta:g}",
-        f"two uniform tokens, d = {d}, β = {beta:g} ({side} β_c = {critical_beta(d):.4f}): share"
-        f" with a negative cosine at t = {T:g}",
+        f"two uniform tokens, $d = {d}$, $β = {beta:g}$ ({side} $β_c ="
+        f" {critical_beta(d):.4f}$): share with a negative cosine at $t = {T:g}$",
         "model of arXiv 2601.21942; diffusion of the cosine derived here",
         float(here.share),
         monte_carlo(expected, error, slack=0.01),
         error=float(error),
-        note=f"in the limit {antipodal_share(beta, d):.4f}; slack 0.01 for layers of h = {H}",
+        note=f"in the limit ${antipodal_share(beta, d):.4f}$; slack 0.01 for layers of $h = {H}$",
     )
 
 
@@ -135,23 +135,24 @@ def _limits(limit: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "circle",
-            "on the circle half of all pairs end opposite, whatever β > 0 (greatest deviation of"
-            " the scale function's share from 1/2)",
+            "on the circle half of all pairs end opposite, whatever $β > 0$ (greatest"
+            " deviation of the scale function's share from $1/2$)",
             "derived here",
             float(abs(circle - 0.5).max()),
             at_most(1e-6),
         ),
         Claim(
             "growing",
-            "beyond β_c the share grows with β in d = 3, 5, 8, 16 (least increment along β)",
+            "beyond $β_c$ the share grows with $β$ in $d = 3$, 5, 8, 16 (least increment"
+            " along $β$)",
             "derived here; cf. abstract of arXiv 2601.21942",
             float(_rising(limit.share.sel(d=[3, 5, 8, 16])).min()),
             at_least(1e-6),
         ),
         Claim(
             "dimension",
-            "the larger d, the smaller the share at the same β (β ≥ 4.5: least fall from one d to"
-            " the next of 2, 3, 5, 8, 16)",
+            "the larger $d$, the smaller the share at the same $β$ ($β ≥ 4.5$: least fall"
+            " from one $d$ to the next of 2, 3, 5, 8, 16)",
             "derived here",
             float(-high.diff("d").max()),
             at_least(1e-6),

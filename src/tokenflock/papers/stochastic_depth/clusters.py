@@ -159,7 +159,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
             "inside",
             beta,
             -(D - 1) * np.tanh(beta) ** 2 / D,
-            "inside a cluster log(1 − R) falls at (d−1) tanh² β/d",
+            "inside a cluster $log(1 − R)$ falls at $(d−1) tanh² β/d$",
         )
         for beta in BETAS
     ]
@@ -169,8 +169,8 @@ def claims(data: xr.DataTree) -> list[Claim]:
             "between",
             beta,
             float(antipodal_exponent(beta, D)),
-            "for the means m, m′ of both clusters log |m + m′|² moves at the exponent of a pair,"
-            " ((d−1)/cosh² β − 2)/d",
+            "for the means $m$, $m′$ of both clusters $log |m + m′|²$ moves at the exponent"
+            " of a pair, $((d−1)/cosh² β − 2)/d$",
         )
         for beta in BETAS
     ]
@@ -181,12 +181,12 @@ def _rate(part: xr.Dataset, name: str, beta: float, expected: float, words: str)
     error = float(part[f"{name}_error"].sel(beta=beta))
     return Claim(
         f"{name}-{beta:g}",
-        f"four tokens, two next to opposite places of two, d = {D}, β = {beta:g}: {words}",
+        f"four tokens, two next to opposite places of two, $d = {D}$, $β = {beta:g}$: {words}",
         DERIVED,
         float(part[name].sel(beta=beta)),
         monte_carlo(expected, error, slack=H / 2),
         error=error,
-        note=f"slack h/2 for layers of h = {H}",
+        note=f"slack $h/2$ for layers of $h = {H}$",
     )
 
 
@@ -198,20 +198,20 @@ def _layers(part: xr.Dataset) -> list[Claim]:
         statements.append(
             Claim(
                 f"pushed-{beta:g}",
-                f"opposite clusters of masses 1 : 2, β = {beta:g}, d = {D}: one layer lifts 1 + R"
-                " from 0 to h (d−1)(c₁ − c₂)²/(2d), so they are not at rest",
+                f"opposite clusters of masses 1 : 2, $β = {beta:g}$, $d = {D}$: one layer"
+                " lifts $1 + R$ from 0 to $h (d−1)(c₁ − c₂)²/(2d)$, so they are not at rest",
                 DERIVED,
                 float(part.unequal.sel(beta=beta)),
                 monte_carlo(expected, error, slack=2 * ONE * expected),
                 error=error,
-                note=f"c = tanh(β ± ½ log ½); slack 2h of it for h = {ONE}",
+                note=f"$c = tanh(β ± ½ log ½)$; slack $2h$ of it for $h = {ONE}$",
             )
         )
     statements.append(
         Claim(
             "equal-rest",
-            f"opposite clusters of equal masses do not leave in a layer, β = 1 and 2, d = {D}"
-            " (greatest mean of 1 + R)",
+            "opposite clusters of equal masses do not leave in a layer, $β = 1$ and 2, $d ="
+            f" {D}$ (greatest mean of $1 + R$)",
             DERIVED,
             float(abs(part.equal).max()),
             at_most(1e-14),
@@ -224,13 +224,13 @@ def _leaves(part: xr.Dataset) -> Claim:
     expected, error = leaving_time(BETAS[0], D, 1 / 3, H), float(part.mean_time_error)
     return Claim(
         "leaving",
-        f"opposite clusters of masses 1 : 2, β = 1, d = {D}: mean time to R = 0",
+        f"opposite clusters of masses 1 : 2, $β = 1$, $d = {D}$: mean time to $R = 0$",
         DERIVED,
         float(part.mean_time),
         monte_carlo(expected, error, slack=0.03 * expected),
         error=error,
         note=(
-            f"continuous time {leaving_time(BETAS[0], D, 1 / 3):.3f}; the level is seen at layers"
-            f" of h = {H}; {float(part.censored):g} still there at t = 60"
+            f"continuous time ${leaving_time(BETAS[0], D, 1 / 3):.3f}$; the level is seen at"
+            f" layers of $h = {H}$; ${float(part.censored):g}$ still there at $t = 60$"
         ),
     )

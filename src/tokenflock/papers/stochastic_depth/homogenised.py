@@ -223,8 +223,9 @@ def _logits(part: xr.Dataset, d: int) -> list[Claim]:
     return [
         Claim(
             f"logit-{d}",
-            f"n = {N} orthogonal tokens, β = 0, d = {d}, fresh values: the mean of log(s/(1−s)) at"
-            " t = 2 is −log 15 + ∫(log(1+h)/h − (4+γ−4s)/d) dt to order 1/d (h = 0.1)",
+            f"$n = {N}$ orthogonal tokens, $β = 0$, $d = {d}$, fresh values: the mean of"
+            " $log(s/(1−s))$ at $t = 2$ is $−log 15 + ∫(log(1+h)/h − (4+γ−4s)/d) dt$"
+            " to order $1/d$ ($h = 0.1$)",
             DERIVED,
             float(here.logit),
             monte_carlo(
@@ -232,19 +233,20 @@ def _logits(part: xr.Dataset, d: int) -> list[Claim]:
             ),
             error=float(error),
             note=(
-                f"the logistic curve of the limit says {2 - np.log(N - 1):.4f}; mean overlap"
-                f" {float(here['mean']):.4f} ± {float(here.error):.4f}, limit"
-                f" {float(logistic(np.float64(2.0), 1 / N)):.4f}; slack 8/d² + 8h/d"
+                f"the logistic curve of the limit says ${2 - np.log(N - 1):.4f}$; mean"
+                f" overlap ${float(here['mean']):.4f} ± {float(here.error):.4f}$, limit"
+                f" ${float(logistic(np.float64(2.0), 1 / N)):.4f}$; slack $8/d² + 8h/d$"
             ),
         ),
         Claim(
             f"spread-{d}",
-            f"there the variance of log(s/(1−s)) over systems is 4t/d (t = 2, d = {d}): ratio",
+            "there the variance of $log(s/(1−s))$ over systems is $4t/d$ ($t = 2$, $d ="
+            f" {d}$): ratio",
             DERIVED,
             float(here.logit_variance) / spread,
             monte_carlo(1, np.sqrt(2 / count), slack=4 / d + H),
             error=float(np.sqrt(2 / count)),
-            note="the noise is common to all tokens, so it does not average out with n",
+            note="the noise is common to all tokens, so it does not average out with $n$",
         ),
     ]
 
@@ -259,15 +261,16 @@ def _drifts(part: xr.Dataset) -> list[Claim]:
             statements.append(
                 Claim(
                     f"drift-{gamma:g}-{beta:g}",
-                    f"n = {N} tokens of mutual cosine {gamma:g}, fresh Q, K, V, β = {beta:g}, d ="
-                    " 64: the mean overlap drifts as the simplex equation says",
-                    "arXiv 2604.01978 in the form of a secondary source; finite d derived here",
+                    f"$n = {N}$ tokens of mutual cosine ${gamma:g}$, fresh $Q$, $K$, $V$, $β"
+                    f" = {beta:g}$, $d = 64$: the mean overlap drifts as the simplex"
+                    " equation says",
+                    "arXiv 2604.01978 in the form of a secondary source; finite $d$ derived here",
                     float(here.drift),
                     monte_carlo(expected, error, slack=0.005),
                     error=error,
                     note=(
-                        f"f = {float(here.f):.4f}, g = {float(here.g):.4f} for Gaussian logits;"
-                        f" slack 0.005 for logits at d = 64 and h = {ONE}"
+                        f"$f = {float(here.f):.4f}$, $g = {float(here.g):.4f}$ for Gaussian"
+                        f" logits; slack 0.005 for logits at $d = 64$ and $h = {ONE}$"
                     ),
                 )
             )
@@ -278,13 +281,13 @@ def _cosines(part: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"projected-{d}",
-            f"a fresh {d} × {d} matrix takes two tokens of cosine 1/2 to a mean cosine of R + (R³"
-            f" − R)/(2d) + …, exactly {projected_cosine(0.5, int(d)):.5f}",
+            f"a fresh {d} × {d} matrix takes two tokens of cosine $1/2$ to a mean cosine of"
+            f" $R + (R³ − R)/(2d) +$ …, exactly ${projected_cosine(0.5, int(d)):.5f}$",
             "arXiv 2604.01978 in the form of a secondary source; exact form: Gaussian correlation",
             float(part["mean"].sel(d=d)),
             monte_carlo(projected_cosine(0.5, int(d)), float(part.error.sel(d=d))),
             error=float(part.error.sel(d=d)),
-            note=f"to first order {0.5 - 0.375 / (2 * d):.5f}",
+            note=f"to first order ${0.5 - 0.375 / (2 * d):.5f}$",
         )
         for d in part.d.values
     ]

@@ -179,10 +179,10 @@ def claims(data: xr.DataTree) -> list[Claim]:
 
 def _moments(step: xr.Dataset, R: float, beta: float) -> list[Claim]:
     here = step.sel(R=R, beta=beta)
-    words = f"two tokens of cosine {R:g} at β = {beta:g}, d = {D}, fresh values in a layer: "
+    words = f"two tokens of cosine ${R:g}$ at $β = {beta:g}$, $d = {D}$, fresh values in a layer: "
     kinds = (
-        ("drift", drift, "R drifts at b = (d−2+R²) s₁₂/d − (d−1) R s/d"),
-        ("variance", variance, "the variance of R grows at a = 2 (1−R²)(s − R s₁₂)/d"),
+        ("drift", drift, "$R$ drifts at $b = (d−2+R²) s₁₂/d − (d−1) R s/d$"),
+        ("variance", variance, "the variance of $R$ grows at $a = 2 (1−R²)(s − R s₁₂)/d$"),
     )
     return [
         Claim(
@@ -196,7 +196,7 @@ def _moments(step: xr.Dataset, R: float, beta: float) -> list[Claim]:
                 slack=ONE,
             ),
             error=float(here[f"{name}_error"]),
-            note=f"s = |u|², s₁₂ = ⟨u₁, u₂⟩; slack h for the step h = {ONE}",
+            note=f"$s = |u|²$, $s₁₂ = ⟨u₁, u₂⟩$; slack $h$ for the step $h = {ONE}$",
         )
         for name, expected, formula in kinds
         if name == "variance" or beta < 1
@@ -211,13 +211,13 @@ def _consensus(rates: xr.Dataset) -> list[Claim]:
         statements.append(
             Claim(
                 f"consensus-{d}",
-                f"near consensus log(1 − R) falls at the rate (d−1)/d for every β: d = {d}, β ="
-                " 0.5 to 4 together",
+                "near consensus $log(1 − R)$ falls at the rate $(d−1)/d$ for every $β$: $d"
+                f" = {d}$, $β = 0.5$ to 4 together",
                 DERIVED,
                 float(values.mean()),
                 monte_carlo(consensus_exponent(int(d)), error, slack=H),
                 error=float(error),
-                note=f"slack h for layers of h = {H}",
+                note=f"slack $h$ for layers of $h = {H}$",
             )
         )
     return statements
@@ -227,8 +227,8 @@ def _antipodal(rates: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"antipodal-{beta:g}",
-            f"near opposite places, β = {beta:g}, d = {D}: log(1 + R) moves at ((d−1)/cosh² β −"
-            " 2)/d",
+            f"near opposite places, $β = {beta:g}$, $d = {D}$: $log(1 + R)$ moves at"
+            " $((d−1)/cosh² β − 2)/d$",
             DERIVED,
             float(rates.antipodal.sel(beta=beta)),
             monte_carlo(
@@ -256,9 +256,10 @@ def _critical(rates: xr.Dataset) -> Claim:
     slope_of_beta = 1 / (2 * zero * np.sqrt(1 - zero)) if zero < 1 else np.inf
     return Claim(
         "critical",
-        f"opposite places begin to attract two tokens in d = {D} at cosh² β_c = (d−1)/2, β_c ="
-        f" {critical_beta(D):.4f} (zero of the measured exponents as a line in 1/cosh² β)",
-        "abstract of arXiv 2601.21942: a phase transition in β and d; its place derived here",
+        f"opposite places begin to attract two tokens in $d = {D}$ at $cosh² β_c = (d−1)/2$,"
+        f" $β_c = {critical_beta(D):.4f}$ (zero of the measured exponents as a line in"
+        " $1/cosh² β$)",
+        "abstract of arXiv 2601.21942: a phase transition in $β$ and $d$; its place derived here",
         float(beta),
         monte_carlo(critical_beta(D), width * slope_of_beta, slack=H),
         error=float(width * slope_of_beta),

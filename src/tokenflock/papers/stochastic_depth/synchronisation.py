@@ -185,13 +185,13 @@ def _additive(part: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             f"common-{d}",
-            f"common noise √(2/κ) dB without attention, d = {d}, κ = {KAPPA:g}: log(1 − R) of two"
-            " near tokens falls at 2(d−1)/κ",
+            f"common noise $√(2/κ) dB$ without attention, $d = {d}$, $κ = {KAPPA:g}$: $log(1"
+            " − R)$ of two near tokens falls at $2(d−1)/κ$",
             DERIVED,
             float(part.rate.sel(d=d)),
             monte_carlo(-2 * (int(d) - 1) / KAPPA, float(part.error.sel(d=d)), slack=0.02),
             error=float(part.error.sel(d=d)),
-            note="slack h = 0.02",
+            note="slack $h = 0.02$",
         )
         for d in part.d.values
     ]
@@ -205,15 +205,15 @@ def _feeds(part: xr.Dataset) -> list[Claim]:
         statements.append(
             Claim(
                 f"feeding-{name}-{d}",
-                f"a fresh feed-forward part W σ(A x) in every layer, σ = {name}, d = {d}: log(1 −"
-                " R) moves at (−(d−1) q + (d−3) q′)/d",
+                f"a fresh feed-forward part $W σ(A x)$ in every layer, $σ = {name}$, $d ="
+                f" {d}$: $log(1 − R)$ moves at $(−(d−1) q + (d−3) q′)/d$",
                 DERIVED,
                 float(here.rate),
                 monte_carlo(feeding_exponent(name, d), float(here.error), slack=STEP * q**2),
                 error=float(here.error),
                 note=(
-                    f"q′/q = {slope / q:.4f}, synchronises iff below (d−1)/(d−3) ="
-                    f" {(d - 1) / (d - 3):.4f}; slack h q²"
+                    f"$q′/q = {slope / q:.4f}$, synchronises iff below $(d−1)/(d−3) ="
+                    f" {(d - 1) / (d - 3):.4f}$; slack $h q²$"
                 ),
             )
         )
@@ -228,22 +228,22 @@ def _means(part: xr.Dataset) -> list[Claim]:
     return [
         Claim(
             "dissipation",
-            f"common noise alone, uniform pairs, d = 8, κ = {KAPPA:g}: E(1 − R) at t = {T:g} is at"
-            " most e^(−2(d−3)t/κ) times its start (dissipation on average)",
+            f"common noise alone, uniform pairs, $d = 8$, $κ = {KAPPA:g}$: $E(1 − R)$ at $t"
+            f" = {T:g}$ is at most $e^(−2(d−3)t/κ)$ times its start (dissipation on average)",
             DERIVED,
             float(at["mean"]),
             (0.0, bound + 4 * error),
             error=error,
-            note=f"the bound is {bound:.4f}; dE(1−R)/dt = −(2/κ)[(d−3)E(1−R) + E(1−R)²]",
+            note=f"the bound is ${bound:.4f}$; $dE(1−R)/dt = −(2/κ)[(d−3)E(1−R) + E(1−R)²]$",
         ),
         Claim(
             "typical",
-            "typical pairs are closer than the mean: rate of E log(1 − R) between t = 2 and 4 over"
-            " that of log E(1 − R)",
+            "typical pairs are closer than the mean: rate of $E log(1 − R)$ between $t = 2$"
+            " and 4 over that of $log E(1 − R)$",
             DERIVED,
             _slope(part.typical) / min(_slope(part["mean"]), -1e-9),
             at_least(1.1),
-            note="at late times (d−1)/(d−3) = 1.4 for d = 8",
+            note="at late times $(d−1)/(d−3) = 1.4$ for $d = 8$",
         ),
     ]
 
