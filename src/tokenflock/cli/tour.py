@@ -46,7 +46,7 @@ def tour(
     import tokenflock as flock
     from tokenflock import plots
     from tokenflock.dynamics import SelfAttention
-    from tokenflock.observables import ClusterCount, Energy
+    from tokenflock.observables import ClusterCount, Convention, Energy
     from tokenflock.solvers import RK4
     from tokenflock.starts import Uniform
 
@@ -59,7 +59,7 @@ def tour(
             law, start, times[-1], times=times, solver=RK4(h=_STEP), seed=seed, progress=report
         )
     run = plots.paced(_cut(flock, run), _PICTURES)
-    run = flock.measure(run, [Energy(convention="staircase"), ClusterCount()])
+    run = flock.measure(run, [Energy(convention=Convention.STAIRCASE), ClusterCount()])
     from tokenflock.cli.story import tell, tell_waiting
 
     tell(run)

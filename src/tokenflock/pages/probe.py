@@ -20,6 +20,7 @@ from tokenflock.files import whole, writable
 from tokenflock.pages import html as pages
 from tokenflock.plots import look, panels, save_figure, style
 from tokenflock.plots.bands import band
+from tokenflock.plots.styles import ThemeName
 
 _COSINE = r"$\langle x_i,\,x_j\rangle/|x_i||x_j|$"
 _LAYERS = (
@@ -230,7 +231,8 @@ class _Drawn:
     def picture(self, draw: Callable[[], Any], caption: str, alt: str) -> str:
         self.count += 1
         places = []
-        for theme, dots in (("light", pages.RESOLUTION), ("dark", 150)):
+        themes: dict[ThemeName, int] = {"light": pages.RESOLUTION, "dark": 150}
+        for theme, dots in themes.items():
             with style(theme):
                 place = self.folder / f"{self.count}-{theme}.png"
                 places.append(save_figure(draw(), place, dpi=dots))

@@ -62,4 +62,4 @@ def _fit(words: Text, canvas: FigureCanvasAgg, share: float) -> None:
     width = words.get_window_extent(canvas.get_renderer()).width
     room = share * canvas.get_width_height()[0]
     if width > room:
-        words.set_fontsize(max(_LEAST, words.get_fontsize() * room / width))
+        words.set_fontsize(max(_LEAST, float(words.get_fontsize()) * room / width))

@@ -94,7 +94,7 @@ class Recorder:
         pixels = artist.get_transform().transform(np.concatenate(paths))
         lines = np.split(pixels, np.cumsum([len(path) for path in paths])[:-1])
         strokes = np.resize(artist.get_colors(), (len(lines), 4))
-        widths = np.resize(artist.get_linewidths(), len(lines))
+        widths = np.resize(artist.get_linewidth(), len(lines))
         whole = bool(np.isfinite(pixels).all())
         pieces = [
             (piece, number)
@@ -127,7 +127,7 @@ class Recorder:
             np.resize(colour, (count, 4)) if len(colour) else np.zeros((count, 4))
             for colour in (artist.get_facecolor(), artist.get_edgecolor())
         )
-        return self._discs(pixels, radii, fill, edge, float(np.max(artist.get_linewidths())))
+        return self._discs(pixels, radii, fill, edge, float(np.max(artist.get_linewidth())))
 
     def _discs(
         self, pixels: np.ndarray, radii: np.ndarray, fill: np.ndarray, edge: np.ndarray, rim: float
@@ -139,7 +139,8 @@ class Recorder:
 
     def _patch(self, artist: Patch) -> bytes:
         outline = artist.get_transform().transform_path(artist.get_path())
-        lines = [line for line in outline.to_polygons(closed_only=False) if len(line) > 1]
+        drawn = map(np.asarray, outline.to_polygons(closed_only=False))
+        lines = [line for line in drawn if len(line) > 1]
         if not lines:
             return bytes([NOTHING])
         stroke = np.tile(artist.get_edgecolor(), (len(lines), 1))
@@ -156,11 +157,11 @@ class Recorder:
         words = {
             "at": [round(float(across), 1), round(float(self.height - up), 1)],
             "lines": [_runs(line) for line in artist.get_text().split("\n")],
-            "size": round(float(artist.get_fontsize() * self.point), 1),
+            "size": round(float(artist.get_fontsize()) * self.point, 1),
             "bold": artist.get_fontweight() == "bold",
             "colour": to_hex(artist.get_color()),
-            "align": artist.get_ha(),
-            "baseline": artist.get_va(),
+            "align": artist.get_horizontalalignment(),
+            "baseline": artist.get_verticalalignment(),
         }
         text = json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
         return struct.pack("<BH", TEXT, len(text)) + text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.patches import Circle
@@ -47,8 +48,8 @@ def draw_polyhedron(ax: Axes, theme: Theme, gram: np.ndarray, d: int, colour: st
     ax.add_patch(Circle((0, 0), 1, fill=False, ec=theme.soft, lw=0.7, zorder=1))
     for a, b in edges(x):
         near = (seen[a, 2] + seen[b, 2]) / 2 >= -1e-9
-        style = {"lw": 1.3, "alpha": 1.0} if near else {"lw": 0.8, "alpha": 0.45}
-        ax.plot(*seen[[a, b], :2].T, color=colour, zorder=2 + near, **style)
-    ax.scatter(
-        *seen[:, :2].T, s=26, c=colour, alpha=presence(seen[:, 2]), ec=theme.paper, lw=0.5, zorder=4
-    )
+        width, alpha = (1.3, 1.0) if near else (0.8, 0.45)
+        ends = seen[[a, b], :2].T
+        ax.plot(*ends, color=colour, zorder=2 + near, lw=width, alpha=alpha)
+    dots = ax.scatter(*seen[:, :2].T, s=26, c=colour, ec=theme.paper, lw=0.5, zorder=4)
+    dots.set_alpha(cast(Any, presence(seen[:, 2])))  # one for each dot

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -20,6 +20,9 @@ from tokenflock.pages.paper import page
 from tokenflock.reproduction.claim import FAILS, Claim
 from tokenflock.reproduction.item import Item, find
 from tokenflock.reproduction.outcome import Outcome
+
+if TYPE_CHECKING:
+    from tokenflock.plots.styles import ThemeName
 
 DARK = "-dark.png"  # the end of a figure's name for dark screens
 Numbers = xr.Dataset | xr.DataTree
@@ -61,7 +64,11 @@ class Folder:
         from tokenflock import plots
 
         stems: dict[str, None] = {}
-        for theme, suffixes, dots in (("light", (".png", ".pdf"), 220), ("dark", (DARK,), 150)):
+        themes: dict[ThemeName, tuple[tuple[str, ...], int]] = {
+            "light": ((".png", ".pdf"), 220),
+            "dark": ((DARK,), 150),
+        }
+        for theme, (suffixes, dots) in themes.items():
             with plots.style(theme):
                 drawn = home.draw(data)
             for name, figure in (drawn if isinstance(drawn, dict) else {"": drawn}).items():

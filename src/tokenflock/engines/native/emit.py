@@ -257,7 +257,8 @@ def _operation(
     if op in ARITHMETIC or op in BITS:
         return [f"{name} = {arithmetic(op, kind, *args)}"]
     if op in ("max", "min"):
-        return _extreme(emitter, op, kind, *args, name)
+        a, b = args
+        return _extreme(emitter, op, kind, a, b, name)
     if op == "?":
         parts = ", ".join(f"{one.text} {arg}" for one, arg in zip(kinds, args))
         return [f"{name} = select {parts}"]

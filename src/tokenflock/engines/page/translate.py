@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jax.extend.core import Literal
@@ -44,7 +44,7 @@ def run(g: Graph, jaxpr: Any, consts: Sequence[Any], arrays: Sequence[Field]) ->
 
     def read(var: Any) -> Field:
         if isinstance(var, Literal):
-            return known(g, np.asarray(var.val, var.aval.dtype))
+            return known(g, np.asarray(var.val, cast(Any, var.aval).dtype))
         return values[var]
 
     for eqn in jaxpr.eqns:

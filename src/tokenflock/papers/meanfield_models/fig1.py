@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from matplotlib.collections import LineCollection
 
 from tokenflock.dynamics import Burger
 from tokenflock.observables import FlowEnergy
@@ -172,7 +173,7 @@ def draw(data: xr.DataTree) -> Figure:
 def _bold(ax: Axes) -> None:
     """Make the paths as dark at their beginning as at their end: here they are what is shown."""
     paths = max(
-        (lines for lines in ax.collections if hasattr(lines, "get_segments")),
+        (lines for lines in ax.collections if isinstance(lines, LineCollection)),
         key=lambda lines: lines.get_zorder(),
     )
     colours = np.array(paths.get_colors())

@@ -30,6 +30,7 @@ from tokenflock.plots.styles import Figure
 from tokenflock.precision import precision
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near
 from tokenflock.reproduction.scale import Scale
+from tokenflock.shapes import Array
 
 SOURCE = "Question 5: where causal tokens end"
 CAPTION = (
@@ -96,7 +97,7 @@ def compute(scale: Scale) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
-def _unit(angle: np.ndarray) -> jax.Array:
+def _unit(angle: Array | np.ndarray) -> jax.Array:
     return jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=-1)
 
 
@@ -115,7 +116,7 @@ def _angle(x: np.ndarray) -> np.ndarray:
 
 def _elsewhere(angle: xr.DataArray) -> xr.DataArray:
     """Whether a token ended neither at xi nor at -xi."""
-    return np.minimum(angle, np.pi - angle) > 1e-3
+    return (angle > 1e-3) & (angle < np.pi - 1e-3)
 
 
 def draw(data: xr.DataTree) -> Figure:
