@@ -148,7 +148,7 @@ def test_logits_beyond_the_numbers_are_an_error_and_never_a_standstill():
     from tokenflock.solvers import RK4
 
     with pytest.raises(flock.SimulationError):
-        flock.simulate(PureAttention(beta=5.0), Uniform(n=8, d=2), t=60.0, solver=RK4(h=0.05))
+        flock.simulate(PureAttention(beta=5.0), Uniform(n=8, d=2), t=400.0, solver=RK4(h=0.05))
 
 
 def test_rerun_brings_the_observables_back():

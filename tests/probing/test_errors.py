@@ -211,6 +211,7 @@ class Closed:
 def test_more_than_the_memory_holds_is_refused_before_the_model_runs(monkeypatch, tmp_path):
     """2 prompts, 4 layers, 9 tokens, width 16, 4 bytes each: 2,304 bytes for each prompt."""
     monkeypatch.setattr("tokenflock.engines.memory.free", lambda: 3000.0)
+    monkeypatch.setattr("tokenflock.engines.memory.LITTLE", 0.0)
     model, prompts = small("gpt2"), ids(5, 9)
     assert "needs 4.61 kB of memory" in complaint(model, prompts, batch=2)
     assert "out='probe.nc'" in complaint(model, prompts, batch=1)
