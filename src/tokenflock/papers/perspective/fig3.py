@@ -40,7 +40,7 @@ from tokenflock.theory import (
 SOURCE = "Figure 3"
 CAPTION = (
     "See the pair density, the share of pairs of tokens whose cosine is above 0.999, jump "
-    "from 0 (light) to 1 (dark) along the curve of the theory, more sharply as d grows."
+    "from 0 to 1 along the curve of the theory, more sharply as $d$ grows."
 )
 N, DELTA, H, END = 32, 1e-3, 0.1, 30.0
 DIMENSIONS = (2, 8, 32, 128, 512, 1024)
@@ -158,7 +158,8 @@ def _curve(t: float) -> float:
             solver=RK4(h=0.05),
             observe=[MinimumCosine()],
         )
-        return float(np.log((1 - run.minimum_cosine[-1]) / DELTA))
+        gap = max(float(1 - run.minimum_cosine[-1]), 1e-300)  # may be nothing at all
+        return float(np.log(gap / DELTA))
 
     return zero(lateness, 2.0, 9.0, xtol=1e-9)
 
