@@ -315,17 +315,20 @@ def test_a_figure_plays_while_it_is_seen_and_only_then(browser, tmp_path):
     (tmp_path / "page.html").write_text(f"{far}{frame}{far}", encoding="utf-8")
     page = browser.new_page(viewport={"width": 390, "height": 800})
     page.goto((tmp_path / "page.html").as_uri())
+    # looked at by the clock: frames that are out of sight have no pictures to wait for
     inside = page.wait_for_selector("iframe").content_frame()
-    inside.wait_for_function("window.tokenflockLab && tokenflockLab.history.length > 0")
+    inside.wait_for_function(
+        "window.tokenflockLab && tokenflockLab.history.length > 0", polling=100
+    )
     assert inside.evaluate("document.documentElement.scrollWidth") <= 360
     page.wait_for_timeout(500)
     assert inside.evaluate("tokenflockLab.history.last().index") == 0
     page.evaluate("scrollTo(0, 3900)")
-    inside.wait_for_function("tokenflockLab.history.last().index > 5")
+    inside.wait_for_function("tokenflockLab.history.last().index > 5", polling=100)
     page.evaluate("scrollTo(0, 0)")
-    inside.wait_for_function("!tokenflockLab.playing")
+    inside.wait_for_function("!tokenflockLab.playing", polling=100)
     page.evaluate("scrollTo(0, 3900)")
-    inside.wait_for_function("tokenflockLab.playing")
+    inside.wait_for_function("tokenflockLab.playing", polling=100)
     page.close()
 
 
