@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tokenflock.errors import UserError
 from tokenflock.observables import Histogram, MeanCosine
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
-from tokenflock.sweeps import Refine, Spec, check, forecast, repair, status, sweep
+from tokenflock.sweeps import Refine, Spec, check, forecast, planning, repair, status, sweep
 from tokenflock.sweeps.crews import Processes, crew
 from tokenflock.sweeps.cut import Cut, rectangle
 from tokenflock.sweeps.pooling import between, pool
@@ -261,6 +262,23 @@ def test_a_million_cells_are_planned_at_once():
     assert told.cells == 10**6 and told.blocks >= 1000
     line = forecast(replace(SMALL, over={"beta": np.linspace(0, 9, 10**6)}), calibrate=False)
     assert line.cells == 10**6 and line.blocks >= 64
+
+
+def test_time_is_foreseen_as_a_beginning_and_equal_steps(monkeypatch):
+    """A cell that takes 0.5 s and 0.01 s a step is told so, from two short trials of it."""
+    clock = [0.0]
+
+    class Trial:
+        def __init__(self, wanted):
+            self.steps = round(wanted.plan.when.t / 0.1)
+
+        def run(self, cells):
+            clock[0] += 0.5 + 0.01 * self.steps
+
+    monkeypatch.setattr(planning, "Desk", Trial)
+    monkeypatch.setattr(planning, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    one = replace(SMALL, over={"beta": [1.0]}, t=100.0)
+    assert forecast(one).seconds == pytest.approx(0.5 + 0.01 * 1000)
 
 
 def test_a_forecast_counts_cells_systems_and_bytes(tmp_path):
