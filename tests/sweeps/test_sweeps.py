@@ -19,6 +19,7 @@ from tokenflock.starts import Uniform
 from tokenflock.sweeps import Refine, Spec, check, forecast, planning, repair, status, sweep
 from tokenflock.sweeps.crews import Processes, crew
 from tokenflock.sweeps.cut import Cut, rectangle
+from tokenflock.sweeps.log import LONGEST, Log
 from tokenflock.sweeps.pooling import between, pool
 from tokenflock.sweeps.reading import drawable, lazily
 from tokenflock.sweeps.store import Store
@@ -298,3 +299,12 @@ def test_crews_refuse_what_makes_no_sense():
     with pytest.raises(UserError, match="left out with dask"):
         crew(told, 2, "tcp://127.0.0.1:1")
     assert Processes.__doc__
+
+
+def test_a_long_log_loses_its_torn_line_and_no_other(tmp_path):
+    lines = b"0123456789abcdef\n" * (LONGEST // 8)
+    (tmp_path / "log").write_bytes(lines + b"torn")
+    log = Log(tmp_path / "log")
+    log.open()
+    log.close()
+    assert (tmp_path / "log").read_bytes() == lines
