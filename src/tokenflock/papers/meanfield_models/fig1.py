@@ -11,9 +11,10 @@ matrices, is compared with its bound.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import xarray as xr
-from matplotlib.collections import LineCollection
 
 from tokenflock.dynamics import Burger
 from tokenflock.observables import FlowEnergy
@@ -173,7 +174,7 @@ def draw(data: xr.DataTree) -> Figure:
 def _bold(ax: Axes) -> None:
     """Make the paths as dark at their beginning as at their end: here they are what is shown."""
     paths = max(
-        (lines for lines in ax.collections if isinstance(lines, LineCollection)),
+        (cast(Any, lines) for lines in ax.collections if hasattr(lines, "get_segments")),
         key=lambda lines: lines.get_zorder(),
     )
     colours = np.array(paths.get_colors())
