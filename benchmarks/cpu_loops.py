@@ -7,7 +7,6 @@ python benchmarks/cpu_loops.py --out benchmarks/results/cpu-loops.json
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from timing import keep
 
 from tokenflock.dynamics import Causal, SelfAttention
 from tokenflock.dynamics.dynamics import Dynamics
@@ -102,10 +102,7 @@ def main() -> None:
         "load": os.getloadavg()[0],
         "microseconds a system-step": [row(*one, args.times) for one in ROWS[: args.rows]],
     }
-    text = json.dumps(told, indent=1)
-    print(text)
-    if args.out:
-        args.out.write_text(text + "\n")
+    keep(told, args.out)
 
 
 if __name__ == "__main__":

@@ -16,33 +16,16 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch needs r
 
 import jax
 import numpy as np
-from phase_diagram import H, N, baseline
+from phase_diagram import H, N, baseline, general
 from timing import best
 
 import tokenflock as flock
 from tokenflock.dynamics import Attention
-from tokenflock.matrices import Ginibre, Per, RandomMatrices, Value
+from tokenflock.matrices import Per
 from tokenflock.observables import Energy, MeanCosine, PairDensity
 from tokenflock.solvers import Layer
-from tokenflock.starts import Uniform
 
 D = 128
-
-
-def run(engine: str, betas: np.ndarray, repeats: int, steps: int, per: Per = Per.SYSTEM, **more):
-    """The pair density at 200 times, or what else is asked."""
-    more = {"frames": 200} | more
-    return flock.ensemble(
-        Attention(),
-        Uniform(n=N, d=D),
-        over={"beta": betas},
-        repeats=repeats,
-        t=steps * H,
-        solver=Layer(h=H),
-        matrices=RandomMatrices(kernel=Ginibre(), value=Value.WISHART, per=per),
-        engine=engine,
-        **more,
-    )
 
 
 def errors(engine: str) -> dict[str, list[float]]:
@@ -85,7 +68,9 @@ def main() -> None:
     print(told, flush=True)
     for engine in asked.engines.split(","):
         for per in (Per.SYSTEM, Per.CELL):
-            seconds = best(partial(run, engine, grid, asked.repeats, asked.steps, per), 3)
+            seconds = best(
+                partial(general, D, grid, asked.repeats, asked.steps, per, engine=engine), 3
+            )
             row = {"seconds": seconds, "ratio": told["baseline"] / seconds}
             told[f"{engine}, {per.value}"] = row
             print(engine, per.value, row, flush=True)

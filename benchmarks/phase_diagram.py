@@ -30,7 +30,7 @@ from timing import best
 
 import tokenflock as flock
 from tokenflock.dynamics import Attention, SelfAttention
-from tokenflock.matrices import Ginibre, RandomMatrices, Value
+from tokenflock.matrices import Ginibre, Per, RandomMatrices, Value
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 
@@ -83,8 +83,8 @@ def ours(d: int, betas: np.ndarray, repeats: int, steps: int, **options):
     )
 
 
-def general(d: int, betas: np.ndarray, repeats: int, steps: int):
-    """A general V: no rotation is possible, every system has its own matrices."""
+def general(d: int, betas: np.ndarray, repeats: int, steps: int, per: Per = Per.SYSTEM, **options):
+    """A general V: no rotation is possible, every system (or cell) has its own matrices."""
     return flock.ensemble(
         Attention(),
         Uniform(n=N, d=d),
@@ -93,7 +93,8 @@ def general(d: int, betas: np.ndarray, repeats: int, steps: int):
         t=steps * H,
         frames=200,
         solver=Layer(h=H),
-        matrices=RandomMatrices(kernel=Ginibre(), value=Value.WISHART),
+        matrices=RandomMatrices(kernel=Ginibre(), value=Value.WISHART, per=per),
+        **options,
     )
 
 

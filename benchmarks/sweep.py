@@ -10,7 +10,6 @@ last; the speed-up needs two free cores.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import tempfile
@@ -20,6 +19,7 @@ from datetime import date
 from pathlib import Path
 
 import numpy as np
+from timing import keep
 
 from tokenflock.dynamics import SelfAttention
 from tokenflock.observables import MeanCosine
@@ -127,10 +127,7 @@ def main() -> None:
             overhead = wall * processes / busy - 1
             told[f"{processes} processes"] = {"wall": wall, "computing": busy, "overhead": overhead}
         told["speed-up"] = walls[1] / walls[2]
-    text = json.dumps(told, indent=1)
-    print(text)
-    if args.out:
-        args.out.write_text(text + "\n")
+    keep(told, args.out)
 
 
 if __name__ == "__main__":

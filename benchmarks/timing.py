@@ -1,8 +1,10 @@
-"""The least of several timings: the one that other work disturbed least."""
+"""The least of several timings, which other work disturbed least; and keeping what came out."""
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 
 def best(work, times: int) -> float:
@@ -14,3 +16,11 @@ def best(work, times: int) -> float:
         work()
         found.append(time.perf_counter() - began)
     return min(found)
+
+
+def keep(told: dict, out: Path | None) -> None:
+    """Show what was measured, and keep it where that is asked."""
+    text = json.dumps(told, indent=1)
+    print(text)
+    if out:
+        out.write_text(text + "\n")

@@ -102,7 +102,7 @@ def listen(
         operands, kernel = (q.T, k.T, v.T), _few
     else:
         (q, a), (k, b), (v, scale) = (_scaled(a, how.unit) for a in (q, k, v))
-        operands = (q, *_split(k)) if how.unit else (q, *_split(k), *_split(v))
+        operands = (q, *split(k)) if how.unit else (q, *split(k), *split(v))
         kernel, c = _many, c * a * b
     call = pl.pallas_call(
         partial(kernel, how=how, tile=tile, count=columns // tile.columns),
@@ -156,7 +156,7 @@ def _scaled(a: Array, unit: bool) -> tuple[Array, Array]:
     return a * (1 / top), top
 
 
-def _split(a: Array) -> tuple[Array, Array]:
+def split(a: Array) -> tuple[Array, Array]:
     """The same as `_halves` outside of a kernel, where XLA may drop a rounding that is undone."""
     a = a * 2.0**RAISED
     high = jax.lax.reduce_precision(a, exponent_bits=5, mantissa_bits=10)

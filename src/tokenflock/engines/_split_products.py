@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal, primitives
 
-RAISED = 2.0**12  # low halves of what is at most this are no subnormal numbers
+from tokenflock.dynamics._tiles import RAISED, split
 
 
 class Halves(NamedTuple):
@@ -38,15 +38,10 @@ class Halves(NamedTuple):
 
 
 def halves(a: jax.Array) -> Halves:
-    """A matrix, or many, relative to its largest entry; for use outside of a kernel, where XLA may
-    drop a rounding that is undone.
-    """
+    """A matrix, or many, relative to its largest entry; for use outside of a kernel."""
     top = jnp.max(jnp.abs(a), axis=(-2, -1), keepdims=True)
-    scale = jnp.where(top == 0, 1, top) / RAISED
-    a = a / scale
-    high = jax.lax.reduce_precision(a, exponent_bits=5, mantissa_bits=10)
-    low = (a - high).astype(jnp.float16)
-    return Halves(high.astype(jnp.float16), low, scale[..., 0, 0])
+    top = jnp.where(top == 0, 1, top)
+    return Halves(*split(a / top), 2.0**-RAISED * top[..., 0, 0])
 
 
 @dataclass(frozen=True)
