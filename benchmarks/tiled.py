@@ -47,6 +47,7 @@ SIZES = [  # n, d, systems
     (16_384, 3, 16),
     (16_384, 64, 2),
     (4096, 128, 16),
+    (512, 128, 128),
 ]
 
 
@@ -55,7 +56,7 @@ def tokens(n: int, d: int, systems: int) -> np.ndarray:
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-@partial(jax.jit, static_argnames=("way", "peaked"))
+@partial(jax.jit, static_argnames=("count", "way", "peaked"))
 def layers(x: jax.Array, count: int, way: str, peaked: bool = True) -> jax.Array:
     """So many layers of every system."""
     beta = jnp.asarray(BETA, x.dtype)

@@ -4,6 +4,8 @@ that is not K, cosines within a bin.
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,6 +36,7 @@ from tokenflock.observables import (
     ConsensusDistance,
     Dissipation,
     EffectiveRank,
+    Energy,
     FlowEnergy,
     Histogram,
     InnerProducts,
@@ -260,6 +263,29 @@ def test_an_observable_is_its_formula_for_tokens_of_any_length_and_weight(name):
     observable, expected = OFF_SPHERE[name]
     found = observable.measure(jnp.asarray(Y), jnp.asarray(HALF))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+TURN = 0.7  # between two unit vectors, who weigh 1/4 and 3/4 beside one of no weight
+SPLIT = math.sqrt(1 - 0.75 * math.sin(TURN) ** 2)  # of the eigenvalues (1 +- SPLIT) / 2
+OF_TWO = [
+    (MeanCosine(), math.cos(TURN)),
+    (MinimumCosine(), math.cos(TURN)),
+    (OrderParameter(), math.sqrt(10 + 6 * math.cos(TURN)) / 4),
+    (ConsensusDistance(), 2 * math.sin(TURN / 2)),
+    (PairDensity(delta=0.1), 0.0),
+    (PairDensity(delta=0.5), 1.0),
+    (ClusterCount(delta=0.1), 2),
+    (ClusterCount(delta=0.5), 1),
+    (Energy(beta=2.0), (10 * math.exp(2) + 6 * math.exp(2 * math.cos(TURN))) / 64),
+    (EffectiveRank(), math.exp(-sum(p * math.log(p) for p in ((1 + SPLIT) / 2, (1 - SPLIT) / 2)))),
+]
+
+
+@pytest.mark.parametrize(("observable", "expected"), OF_TWO)
+def test_an_observable_is_its_formula_for_two_tokens(observable, expected):
+    x = jnp.array([[1.0, 0.0], [0.6, 0.8], [math.cos(TURN), math.sin(TURN)]])
+    found = observable.measure(x, jnp.array([0.25, 0.0, 0.75]))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_inner_products_are_cosines_unless_told_otherwise():

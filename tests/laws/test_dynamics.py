@@ -10,7 +10,8 @@ from scipy.stats import ortho_group
 
 from tests.laws.specimens import LAWS, NAMES, N, tokens
 from tokenflock import recipe
-from tokenflock.dynamics import Attention, GradientFlow, MeanField
+from tokenflock.dynamics import Attention, GradientFlow, MeanField, SelfAttention
+from tokenflock.engines.coalescing import slow_velocity
 from tokenflock.precision import cast, precision
 from tokenflock.solvers import RK4, Euler, Heun, Layer
 from tokenflock.verbs.cite import bibliography
@@ -188,3 +189,16 @@ def test_tokens_keep_norm_one_for_ten_thousand_steps(solver):
         )
     )
     assert np.abs(np.linalg.norm(advance(x), axis=1) - 1).max() < 1e-12
+
+
+class Kicked(SelfAttention):
+    """A law that is not the sum over tokens that its kind says."""
+
+    def force(self, t, x, w):
+        return super().force(t, x, w) + jnp.roll(x, 1, axis=1)
+
+
+@pytest.mark.parametrize("law", [*LAWS, Kicked()], ids=[*NAMES, "Kicked"])
+def test_the_velocity_that_is_right_to_the_last_digits_is_the_law_s_own(law):
+    x, w = tokens(law)
+    assert close(slow_velocity(law, *x.shape)(jnp.asarray(T), x, w), law.velocity(T, x, w))

@@ -11,8 +11,10 @@ import tokenflock as flock
 from tokenflock import recipe
 from tokenflock.catalogue import entries
 from tokenflock.dynamics import Noisy, SelfAttention
-from tokenflock.errors import UserError
+from tokenflock.dynamics.dynamics import MeanField
+from tokenflock.errors import SimulationError, UserError
 from tokenflock.precision import precision
+from tokenflock.shapes import Points, Time, Tokens, Weights
 from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, FixedStep, Heun, Layer
 from tokenflock.solvers.adaptive import Method
 from tokenflock.starts import Given, Uniform
@@ -136,3 +138,20 @@ def test_a_long_run_that_begins_with_short_steps_is_not_given_up():
     run = flock.simulate(SelfAttention(beta=1.0), Uniform(n=3, d=3), t=1e5, frames=2)
     assert float(run.time[-1]) == 1e5
     np.testing.assert_allclose(run.x[-1], run.x[-1, :1].values.repeat(3, axis=0), atol=1e-6)
+
+
+def test_who_gives_up_says_why():
+    def told(law, **options):
+        with pytest.raises(SimulationError) as caught:
+            flock.simulate(law, Uniform(n=4, d=3), t=30.0, frames=2, **options)
+        return str(caught.value)
+
+    assert "raise max_steps" in told(SelfAttention(), solver=Adaptive(max_steps=3))
+    assert "velocity of Overflowing is not a number" in told(Overflowing())
+
+
+class Overflowing(MeanField):
+    """A law whose force is no number."""
+
+    def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
+        return jnp.exp(1e3 * (2 + q @ x.T)) @ x

@@ -15,6 +15,7 @@ from tokenflock.meanfield import (
     wasserstein,
     weighted_bounds,
 )
+from tokenflock.meanfield.distances import distance
 from tokenflock.meanfield.measures import weighted_points
 from tokenflock.starts import Uniform
 
@@ -84,3 +85,10 @@ def test_a_density_on_the_sphere_is_its_nodes_and_their_masses():
     assert w.sum() == pytest.approx(1) and w.shape == (72,)
     np.testing.assert_allclose(w @ x, 0, atol=1e-12)  # as heavy on either side
     assert wasserstein(least, least) == pytest.approx(0, abs=1e-6)
+
+
+def test_opposite_points_are_pi_apart_however_they_are_rounded():
+    x = np.random.default_rng(0).normal(size=(500, 5))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    x *= 1 + 4e-16  # as long as rounding may leave them
+    np.testing.assert_allclose(np.diag(distance(x, -x)), np.pi, rtol=1e-7)

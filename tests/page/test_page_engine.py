@@ -341,3 +341,18 @@ def test_parts_of_a_block_are_parameters():
     block = Block(heads=RandomHeads(2).draw(4), mask=CausalMask(), beta=2.0)
     names = [parameter["name"] for parameter in program(block, Layer(), d=4).manifest["parameters"]]
     assert "beta" in names and any(name.startswith("heads.Q") for name in names)
+
+
+class Folded(Observable):
+    """Coordinates in other shapes: the order of memory stays."""
+
+    def measure(self, x: Tokens, w: Weights) -> jax.Array:
+        grid = jnp.arange(24.0).reshape(4, 6) + 0 * w[0]
+        shapes = ((2, 2, 6), (24,), (8, 3), (1, 24), (4, 1, 6))
+        return jnp.concatenate([jnp.sin(grid.reshape(shape)).reshape(24) for shape in shapes])
+
+
+def test_other_shapes_keep_the_order_of_memory(tmp_path):
+    made = program(NeuralODE.example(3, 3), Layer(), [Folded()], d=3)
+    (told,) = answers([case(made, [state(np.eye(3), np.full(3, 1 / 3), steps=0)])], tmp_path)
+    near(decoded(told[0]["seen"]["folded"]), np.tile(np.sin(np.arange(24.0)), 5), 1e-15)

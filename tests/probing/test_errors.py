@@ -18,6 +18,7 @@ from tokenflock.probing import (
     cached,
     choose,
     fetching,
+    huggingface,
     load,
     probe,
     texts,
@@ -218,3 +219,12 @@ def test_more_than_the_memory_holds_is_refused_before_the_model_runs(monkeypatch
     matrices = complaint(model, prompts[1:], record=Recording(attention=True))
     assert "batch=1" in matrices  # 2 heads, 81 numbers, 3 layers, kept in 4
     assert probe(model, prompts, batch=1, out=tmp_path / "probe.nc").sizes["prompt"] == 2
+
+
+@pytest.mark.parametrize("missing", ["num_hidden_layers", "hidden_size"])
+def test_a_model_without_layers_or_width_is_none_of_tokens(missing):
+    config = SimpleNamespace(model_type="x", num_hidden_layers=2, hidden_size=8)
+    huggingface._check_kind(config)
+    delattr(config, missing)
+    with pytest.raises(UserError, match="not a Transformer on tokens"):
+        huggingface._check_kind(config)

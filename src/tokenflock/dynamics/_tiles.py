@@ -104,6 +104,8 @@ def listen(
         (q, a), (k, b), (v, scale) = (_scaled(a, how.unit) for a in (q, k, v))
         operands = (q, *split(k)) if how.unit else (q, *split(k), *split(v))
         kernel, c = _many, c * a * b
+    # a program reads its own tokens before it writes them; the others read halves
+    in_place = how.unit and how.after is not None and not few
     call = pl.pallas_call(
         partial(kernel, how=how, tile=tile, count=columns // tile.columns),
         out_shape=(
@@ -111,6 +113,7 @@ def listen(
             jax.ShapeDtypeStruct((rows,), q.dtype),
         ),
         grid=(rows // tile.rows,),
+        input_output_aliases={0: 0} if in_place else {},
         interpret=interpret,
         compiler_params=triton.CompilerParams(num_warps=tile.warps, num_stages=tile.stages),
     )
@@ -157,15 +160,14 @@ def _scaled(a: Array, unit: bool) -> tuple[Array, Array]:
 
 
 def split(a: Array) -> tuple[Array, Array]:
-    """The same as `_halves` outside of a kernel, where XLA may drop a rounding that is undone."""
+    """`_halves` of 2^12 a outside of a kernel, where XLA may drop a rounding that is undone."""
     a = a * 2.0**RAISED
     high = jax.lax.reduce_precision(a, exponent_bits=5, mantissa_bits=10)
     return high.astype(jnp.float16), (a - high).astype(jnp.float16)
 
 
 def _halves(a: Array) -> tuple[Array, Array]:
-    """(high, low) in half precision with 2^12 a = high + low to 22 bits."""
-    a = a * 2.0**RAISED
+    """(high, low) in half precision with a = high + low to 22 bits, where a is raised already."""
     high = a.astype(jnp.float16)
     return high, (a - high.astype(a.dtype)).astype(jnp.float16)
 
@@ -214,7 +216,7 @@ def _many(q_ref, *refs, how, tile, count):
     first = pl.program_id(0) * tile.rows
     here = pl.ds(first, tile.rows)
     own, c = q_ref[here, :], c_ref[0] * LOG2E
-    q = _halves(own)
+    q = _halves(own * 2.0**RAISED)
 
     def step(number, carry):
         top, Z, heard = carry
@@ -223,11 +225,12 @@ def _many(q_ref, *refs, how, tile, count):
         S = _product(q, K, ((1,), (1,))) * (c * 4.0**-RAISED) + w_ref[keys][None, :]
         S = _visible(how, S, first, number * tile.columns)
         new = top if how.peaked else jnp.maximum(top, jnp.max(S, axis=1))
-        E = jnp.exp2(S - new[:, None])
+        E = jnp.exp2(S - (new - RAISED)[:, None])
         if not how.peaked:
             fade = jnp.exp2(top - new)
             Z, heard = fade * Z, fade[:, None] * heard
         V = K if how.unit else (operands[2][keys, :], operands[3][keys, :])
+        # a sum of its own for each tile: tensor cores cut off what they add to a larger number
         return new, Z + jnp.sum(E, axis=1), heard + _product(_halves(E), V, ((1,), (0,)))
 
     start = (
@@ -236,7 +239,7 @@ def _many(q_ref, *refs, how, tile, count):
         jnp.zeros((tile.rows, out.shape[1]), jnp.float32),
     )
     top, Z, heard = jax.lax.fori_loop(0, _tiles_seen(how, first, tile, count), step, start)
-    factor, total[here] = _shares(how, Z, top, s_ref[0] * LOG2E)
+    factor, total[here] = _shares(how, 2.0**-RAISED * Z, top, s_ref[0] * LOG2E)
     heard = (4.0**-RAISED * factor)[:, None] * heard
     out[here, :] = heard if how.after is None else how.after(own, heard, h_ref[0])
 

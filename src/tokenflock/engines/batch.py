@@ -39,6 +39,8 @@ class Tiles(NamedTuple):
 
     peaked: bool
     interpret: bool
+    round: int = 1
+    "a number of steps that divides those of every frame"
 
     def law(self, law: Dynamics) -> Dynamics:
         """The law that does so."""
@@ -85,7 +87,7 @@ def _block(
             return later, passage
 
         def frame(carry, stride):
-            carry = jax.lax.fori_loop(0, stride, once, carry)
+            carry = _repeat(once, stride, 1 if tiles is None else tiles.round, carry)
             return carry, [look(observable, carry[0][0], w) for observable in observables]
 
         nothing = (
@@ -98,6 +100,19 @@ def _block(
         return x, values, jnp.where(sound, least, jnp.nan), passage
 
     return jax.vmap(system)(x, keys, swept, first, passed)
+
+
+def _repeat(once: Callable, count: Array, whole: int, carry: Any) -> Any:
+    """`once`, so many times, in rounds of a `whole` number of times that divides it: within a round
+    a GPU goes on without asking the host.
+    """
+    if whole == 1:
+        return jax.lax.fori_loop(0, count, once, carry)
+
+    def around(_, carry):
+        return jax.lax.fori_loop(0, whole, once, carry)
+
+    return jax.lax.fori_loop(0, count // whole, around, carry)
 
 
 def _look(law: Dynamics, tiles: Tiles | None) -> Callable[[Observable, Array, Array], Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -191,7 +192,11 @@ def _run(
 
 def _tiles(job: Job, swept: list[Any]) -> batch.Tiles:
     """How the law of a job listens by tiles here."""
-    return batch.Tiles(_tiled().peaked(job, swept), interpret=jax.default_backend() != "gpu")
+    return batch.Tiles(
+        _tiled().peaked(job, swept),
+        interpret=jax.default_backend() != "gpu",
+        round=max(1, math.gcd(*job.strides.tolist())),
+    )
 
 
 def _packet(systems: Systems, ids: np.ndarray, rotated: bool) -> tuple[np.ndarray, jax.Array]:
