@@ -120,7 +120,7 @@ def velocity(n: int, d: int = 3) -> dict[str, float]:
 
 def engines() -> list[dict]:
     """Whole ensembles of several laws by the engine that is picked and by `batch`: the largest
-    difference of their means, and the seconds of each.
+    difference of their means, relative where they exceed one, and the seconds of each.
     """
     laws = {
         "SA": (SelfAttention(), {"beta": [1.0, 4.0]}),
@@ -144,7 +144,9 @@ def engines() -> list[dict]:
             seconds.append(best(run, 2))
         a, b = results
         gaps = [
-            float(np.abs(a[o.name] - b[o.name]).max()) for o in observe if o.name in a.data_vars
+            float((np.abs(a[o.name] - b[o.name]) / np.maximum(1, np.abs(b[o.name]))).max())
+            for o in observe
+            if o.name in a.data_vars
         ]
         rows.append({"law": name, "engine": a.attrs["engine"][:30], "gap": max(gaps)})
         rows[-1] |= {"seconds": seconds[0], "batch": seconds[1]}
