@@ -79,6 +79,8 @@ NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds 
     "engines/_patience": "laws/extremes laws/events laws/lanes",
     "engines/_split_products engines/resident": "laws/engines laws/settling",
     "engines/batch": "laws/ensembles laws/settling laws/randomness",
+    "engines/blocks": "laws/ensembles laws/passages laws/randomness",
+    "engines/slots": "laws/settling laws/passages laws/ensembles",
     "engines/choose engines/job engines/rotation": "laws/ensembles laws/refusals laws/engines",
     "engines/coalescing": "laws/coalescing oracles/merging_times",
     "engines/differentiable engines/tangents": "gradients/flow_map gradients/spectra",

@@ -110,6 +110,9 @@ def test_other_dimensions_and_laws_are_refused_with_a_way_out():
         Fast(Sinkhorn())
     with pytest.raises(flock.UserError, match="tolerance"):
         Fast(tolerance=0.0)
+    with pytest.raises(flock.UserError, match="tolerance"):
+        Fast(tolerance=0.9e-30)
+    assert Fast(tolerance=1e-30).tolerance == 1e-30
 
 
 @pytest.mark.usefixtures("double")

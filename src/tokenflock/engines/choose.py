@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.engines import batch, lanes
+from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.systems import Systems
@@ -190,9 +191,9 @@ def _run(
     return {key: value[:count] for key, value in values.items()}
 
 
-def _tiles(job: Job, swept: list[Any]) -> batch.Tiles:
+def _tiles(job: Job, swept: list[Any]) -> Tiles:
     """How the law of a job listens by tiles here."""
-    return batch.Tiles(
+    return Tiles(
         _tiled().peaked(job, swept),
         interpret=jax.default_backend() != "gpu",
         round=max(1, math.gcd(*job.strides.tolist())),
