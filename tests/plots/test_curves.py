@@ -1,5 +1,6 @@
 """Plots against time, histograms, the overview, the look, and files."""
 
+import os
 import subprocess
 import sys
 
@@ -164,3 +165,29 @@ def test_plots_are_importable_without_matplotlib_and_never_hidden_by_their_files
         " for name in p.__all__); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+SHOWN = """
+import sys
+from unittest.mock import MagicMock
+from tokenflock import plots
+{before}
+with plots.style(shown=False):
+    plots.panels()
+plots.panels()
+pyplot = sys.modules.get("matplotlib.pyplot")
+print(len(pyplot.get_fignums()) if pyplot else "none")
+"""
+KERNEL = "sys.modules['IPython'] = MagicMock(version_info=(9, 0))"
+
+
+@pytest.mark.parametrize(
+    ("before", "figures"),
+    [("", "none"), ("import matplotlib.pyplot", "1"), (KERNEL, "1")],
+    ids=["script", "pyplot", "notebook"],
+)
+def test_pyplot_has_a_figure_exactly_where_a_cell_or_its_user_shows_it(before, figures):
+    environment = os.environ | {"MPLBACKEND": "agg"}
+    code = [sys.executable, "-c", SHOWN.format(before=before)]
+    told = subprocess.run(code, check=True, capture_output=True, text=True, env=environment)
+    assert told.stdout.strip() == figures

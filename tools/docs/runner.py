@@ -88,6 +88,7 @@ class Shown:
                 part = part.get_figure(root=True)
             if isinstance(part, Figure):
                 told["pictures"].append(self._picture(part))
+                self._close(part)
             elif hasattr(part, "html") and hasattr(part, "save"):
                 told["live"].append(self._live(part.html))
             elif isinstance(part, Path) and part.suffix in FILMS:
@@ -96,6 +97,13 @@ class Shown:
                 told["value"] = repr(value)
         told["pictures"] += self._open()
         return told
+
+    @staticmethod
+    def _close(figure: Any) -> None:
+        """No second picture of what has one."""
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        if pyplot is not None:
+            pyplot.close(figure)
 
     def _open(self) -> list[str]:
         pyplot = sys.modules.get("matplotlib.pyplot")

@@ -233,7 +233,7 @@ class _Drawn:
         places = []
         themes: dict[ThemeName, int] = {"light": pages.RESOLUTION, "dark": 150}
         for theme, dots in themes.items():
-            with style(theme):
+            with style(theme, shown=False):
                 place = self.folder / f"{self.count}-{theme}.png"
                 places.append(save_figure(draw(), place, dpi=dots))
         picture = pages.picture(places[0], alt, places[1])

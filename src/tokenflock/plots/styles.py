@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Literal, cast
 
 import matplotlib
@@ -80,6 +82,7 @@ THEMES = {
     ),
 }
 
+_shown: ContextVar[bool] = ContextVar("tokenflock_shown", default=True)
 _active: ContextVar[ThemeName | None] = ContextVar("tokenflock_theme", default=None)
 
 
@@ -137,17 +140,22 @@ def rc(theme: ThemeName = "light") -> dict[str, Any]:
 
 
 @contextmanager
-def style(theme: ThemeName = "light") -> Iterator[Theme]:
+def style(theme: ThemeName = "light", *, shown: bool = True) -> Iterator[Theme]:
     """Draw in a theme: `with style("dark"): circle(run)`. The settings of matplotlib are as before
     when it ends.
+
+    Figures that are not to be `shown` go to files only, also in a notebook.
     """
+    _pyplot()  # before its settings are changed: it would lose what a notebook has set
     settings = rc(theme)
     token = _active.set(theme)
+    before = _shown.set(shown and _shown.get())
     try:
         with matplotlib.rc_context(cast(Any, settings)):  # to a type checker, keys are literals
             yield THEMES[theme]
     finally:
         _active.reset(token)
+        _shown.reset(before)
 
 
 @contextmanager
@@ -160,10 +168,29 @@ def look(home: Axes | FigureBase | None = None) -> Iterator[Theme]:
 
 
 def canvas(width: float, height: float) -> Figure:
-    """A figure of so many inches that needs no display and no pyplot."""
+    """A figure of so many inches that needs no display and no pyplot.
+
+    In a notebook, and where pyplot is in use, it is one of pyplot's: the cell, or `plt.show()`,
+    shows it.
+    """
+    pyplot = _pyplot()
+    if pyplot is not None:
+        return pyplot.figure(figsize=(width, height), layout="constrained")
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def _pyplot() -> ModuleType | None:
+    """Pyplot, ready to draw, if its user or a notebook expects figures from it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    in_notebook = hasattr(shell, "kernel")
+    if not _shown.get() or not ("matplotlib.pyplot" in sys.modules or in_notebook):
+        return None
+    from matplotlib import pyplot
+
+    pyplot.draw_if_interactive()  # takes the notebook's settings
+    return pyplot
 
 
 def panels(

@@ -69,7 +69,7 @@ class Folder:
             "dark": ((DARK,), 150),
         }
         for theme, (suffixes, dots) in themes.items():
-            with plots.style(theme):
+            with plots.style(theme, shown=False):
                 drawn = home.draw(data)
             for name, figure in (drawn if isinstance(drawn, dict) else {"": drawn}).items():
                 stem = f"figures/{item.name}{'-' + name if name else ''}"
