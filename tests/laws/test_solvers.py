@@ -128,6 +128,9 @@ def test_a_step_is_positive_however_small(solver):
 
 def test_tolerances_and_numbers_of_steps_are_positive():
     assert Adaptive(rtol=1e-15, atol=1e-15, max_steps=1).max_steps == 1
+    assert Adaptive(max_steps=2**31 - 1).max_steps == 2**31 - 1
+    with pytest.raises(UserError, match="max_steps"):
+        Adaptive(max_steps=2**31)
     for wrong in ({"rtol": 0.0}, {"atol": 0.0}, {"rtol": -1e-3}, {"atol": -1e-3}, {"max_steps": 0}):
         with pytest.raises(UserError, match=next(iter(wrong))):
             Adaptive(**wrong)
@@ -155,3 +158,16 @@ class Overflowing(MeanField):
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         return jnp.exp(1e3 * (2 + q @ x.T)) @ x
+
+
+def test_a_step_of_euler_maruyama_is_its_formula():
+    """Of one key too: an earlier result is to be computed again."""
+    law, h, key = Noisy(SelfAttention(beta=2.0), kappa=5.0), 0.04, jax.random.key(3)
+    with precision("float64"):
+        x = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.6, 0.8]])
+        w, t = jnp.full(2, 0.5), jnp.asarray(0.3)
+        kick = 0.2 * law.shake(t, x, w, key)
+        kick -= jnp.sum(kick * x, axis=1, keepdims=True) * x
+        y = x + h * law.velocity(t, x, w) + kick
+        y /= jnp.linalg.norm(y, axis=1, keepdims=True)
+        np.testing.assert_allclose(EulerMaruyama(h=h).step(law, t, x, w, key), y, rtol=1e-12)
