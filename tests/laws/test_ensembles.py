@@ -598,3 +598,21 @@ def test_the_recipe_says_what_ran():
     )
     automatic = ensemble(SelfAttention(), given(), repeats=2, dtype="float64", **SHORT)
     assert automatic.attrs["engine"] == "batch: no GPU, and the compiled loop works in float32"
+
+
+def test_tokens_that_can_be_turned_are_as_wide_as_they_are_many():
+    """What is turned into n dimensions suits the loops of a CPU however wide it was."""
+    pytest.importorskip("numba")
+    asked = {
+        "t": 0.2,
+        "frames": 2,
+        "repeats": 2,
+        "solver": Layer(h=0.1),
+        "observe": [PairDensity()],
+    }
+    wide, other = (
+        flock.ensemble(law, Uniform(n=3, d=200), **asked)
+        for law in (SelfAttention(), Attention(V=np.diag(np.linspace(0.5, 1, 200))))
+    )
+    assert wide.attrs["engine"].startswith("lanes") and chosen(wide)["rotated"]
+    assert other.attrs["engine"].startswith("batch") and not chosen(other)["rotated"]

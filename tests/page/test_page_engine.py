@@ -344,15 +344,17 @@ def test_parts_of_a_block_are_parameters():
 
 
 class Folded(Observable):
-    """Coordinates in other shapes: the order of memory stays."""
+    """Numbers in other shapes, and from the last to the first."""
 
     def measure(self, x: Tokens, w: Weights) -> jax.Array:
         grid = jnp.arange(24.0).reshape(4, 6) + 0 * w[0]
         shapes = ((2, 2, 6), (24,), (8, 3), (1, 24), (4, 1, 6))
-        return jnp.concatenate([jnp.sin(grid.reshape(shape)).reshape(24) for shape in shapes])
+        folded = [jnp.sin(grid.reshape(shape)).reshape(24) for shape in shapes]
+        return jnp.concatenate([*folded, jnp.flip(grid, 1)[0], jnp.flip(grid, 0)[:, 1]])
 
 
 def test_other_shapes_keep_the_order_of_memory(tmp_path):
     made = program(NeuralODE.example(3, 3), Layer(), [Folded()], d=3)
     (told,) = answers([case(made, [state(np.eye(3), np.full(3, 1 / 3), steps=0)])], tmp_path)
-    near(decoded(told[0]["seen"]["folded"]), np.tile(np.sin(np.arange(24.0)), 5), 1e-15)
+    wanted = [*np.tile(np.sin(np.arange(24.0)), 5), 5, 4, 3, 2, 1, 0, 19, 13, 7, 1]
+    near(decoded(told[0]["seen"]["folded"]), np.array(wanted), 1e-15)
