@@ -354,16 +354,7 @@ OPEN = {
             "bend-2-8",
             "bend-3-2",
         ),
-        numbers(
-            "a branch that bends back",
-            put("branches/step", lambda step, part: -0.01),
-            "forwards",
-        ),
-        numbers(
-            "a branch that was hardly followed",
-            put("branches/end", lambda end, part: 1.2),
-            "forwards",
-        ),
+        numbers("a branch that bends back", times("branches/lowest", 0.99), "forwards"),
         numbers("a bend of the wrong sign", times("formula/bend", -1.0), "negative"),
         numbers("a ratio twice as large", times("formula/ratio", 2.0), "supremum", "attained"),
     ],
@@ -411,7 +402,7 @@ OPEN = {
     "sharpness": [
         numbers(
             "fronts of the same width",
-            put("share", lambda share, part: share.isel(d=[0, 0, 0])),
+            lambda data: data.isel(d=[0, 0, 0]).assign_coords(d=data.d),
             "exponent",
             "narrower",
         ),

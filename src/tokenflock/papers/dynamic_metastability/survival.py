@@ -45,7 +45,7 @@ LAST_BETA, LAST_N = 9.0, 12
 
 def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
-    pairs, crowds, seeds = scale.pick(quick=(3000, 256, 4), paper=(16000, 4000, 64))
+    pairs, crowds, seeds = scale.pick(quick=(1000, 256, 4), paper=(16000, 4000, 64))
     met = [
         xr.Dataset(
             {

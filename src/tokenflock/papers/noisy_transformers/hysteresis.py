@@ -172,7 +172,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
             DERIVED,
             float(top),
             near(_branch_at(states, 1.15), 2e-3),
-            note="2e-3 for the points between which the branch is a line",
+            note="0.002 for the points between which the branch is a line",
         ),
         Claim(
             "down",
