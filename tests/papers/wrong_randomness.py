@@ -14,6 +14,8 @@ STOCHASTIC = {
             lambda right: lambda R, beta, d, m=0.5: right(R, beta, d, m) + (1 - 1 / d) * R,
             "drift-0.5-far",
             "drift-0.5-near",
+            "drift-4-far",
+            "drift-4-near",
         ),
         theory(
             "noise of each token by itself, not common to both",
@@ -21,6 +23,8 @@ STOCHASTIC = {
             lambda right: lambda R, beta, d, m=0.5: 2 * (1 - R**2) / d,
             "variance-0.5-far",
             "variance-4-far",
+            "variance-0.5-near",
+            "variance-4-near",
         ),
         theory(
             "the rate of the flow for that of fresh values",
@@ -159,6 +163,7 @@ STOCHASTIC = {
             "projected_cosine",
             lambda right: lambda R, d: R,
             "projected-4",
+            "projected-16",
         ),
         numbers(
             "a matrix of half as many rows",
@@ -225,6 +230,7 @@ NOISY = {
             "first-2",
             "first-3",
             "first-8",
+            "first-number",
         ),
         numbers(
             "a fold beyond the first-order point",
@@ -372,8 +378,12 @@ OPEN = {
     "antipodal-many": [
         numbers(
             "three tokens as two",
-            put("share", lambda share, part: 0.3),
+            put("share", lambda share, part: share.isel(n=[0, 0, 0])),
             "three",
+        ),
+        numbers(
+            "all sides of the critical beta alike",
+            put("share", lambda share, part: share.sel(cell=["low"] * 3)),
             "below",
         ),
         numbers(
@@ -381,12 +391,18 @@ OPEN = {
             put("share", lambda share, part: 2 * share.isel(n=[2, 1, 0])),
             "not-more",
         ),
-        numbers("tokens that all meet", times("share", 0.0), "pair", "four"),
+        numbers("tokens that all meet", times("share", 0.0), "pair"),
+        numbers(
+            "three against one counted as two against two",
+            put("even", lambda even, part: part.share.sel(n=[3] * 3)),
+            "four",
+            "beyond",
+        ),
     ],
     "sharpness": [
         numbers(
             "fronts of the same width",
-            put("share", lambda share, part: share.isel(d=[0, 0, 0])),
+            lambda data: data.isel(d=[0, 0, 0]).assign_coords(d=data.d),
             "exponent",
             "narrower",
         ),
@@ -412,7 +428,8 @@ PERCEPTRONS = {
             put("flow/energy", lambda energy, part: 3 - energy),
             "climbs",
         ),
-        numbers("tokens counted twice", times("flow/energy", 1.2), "most"),
+        numbers("tokens counted twice", times("flow/energy", 1.2), "reached"),
+        numbers("a perceptron that is not felt", times("top/eigenvalue", 0.9), "attracts"),
         theory(
             "the uniform measure as minimiser",
             "linear_minimiser",
@@ -421,8 +438,12 @@ PERCEPTRONS = {
         ),
         numbers(
             "a density for atoms",
-            put("relu/rho", lambda rho, part: 1 / 120),
+            each(
+                put("grids/carrying", lambda count, part: part.nodes / 2),
+                put("grids/atoms", lambda count, part: [1, 2, 3]),
+            ),
             "atoms",
+            "nodes",
         ),
         numbers(
             "two starts, two ends",

@@ -1,12 +1,12 @@
 """Two hundred tokens on the circle: who leads, who follows, and how long leaders hold.
 
 Uniform tokens, n = 200, d = 2, beta = 64, follow causal attention by RK4 (h = 0.25). Strong centres
-are farther than delta = 4 beta^(-1/2) = 0.5 from all earlier tokens. As long as nobody has moved by
-more than eps c beta^(-1/2), earlier tokens are at least c beta^(-1/2) away from a centre that had a
-gap of c (1 + 2 eps) beta^(-1/2), and pull token j by h(c beta^(-1/2)) each at most, h(x) = e^(beta
-(cos x - 1)) sin x; so it stays within eps c beta^(-1/2) for T_j = eps c beta^(-1/2) / ((j - 1) h).
-That is checked for c = 3, eps = 1/6 (gap 0.5, short times), and for c = 6, eps = 1e-4 and 24 tokens
-(long times). Snapshots at t = 75 and 150 show the clusters.
+are farther than delta = 4 beta^(-1/2) = 0.5 from all earlier tokens. As long as no earlier token
+has come closer than c beta^(-1/2) to a centre that had a gap of c (1 + 2 eps) beta^(-1/2), they
+pull token j by h(c beta^(-1/2)) each at most, h(x) = e^(beta (cos x - 1)) sin x; so it stays within
+eps c beta^(-1/2) for T_j = eps c beta^(-1/2) / ((j - 1) h). That is checked for c = 3, eps = 1/6
+(gap 0.5, short times), and for c = 6, eps = 1e-4 and 24 tokens (long times). Snapshots at t = 75
+and 150 show the clusters.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import attraction_range, strong_centres
 
 SOURCE = "Figure 2"
-CAPTION = "See tokens gather around the strong centres (triangles), which stay where they were."
+LEMMA = "Lemma 5.1 of arXiv 2411.04990: strong centres are nearly fixed (a secondary source)"
+CAPTION = (
+    "See tokens gather around strong centres (full triangles), which stay where they were, while"
+    " tokens at further centres (empty triangles) may move on."
+)
 N, BETA, END, STEP = 200, 64.0, 150.0, 0.25
 DELTA = 4 / np.sqrt(BETA)
 SHORT, LONG = (3.0, 1 / 6), (6.0, 1e-4)  # c, eps
@@ -88,6 +92,8 @@ def moved(runs: xr.Dataset, c: float, eps: float) -> tuple[float, int]:
             if k == 0:
                 continue
             until = runs.time.values <= hold(int(k) + 1, c, eps)
+            if until.sum() < 2:  # no frame before T_j: nothing is seen
+                continue
             way = np.abs(np.angle(np.exp(1j * (place[until, k] - place[0, k])))).max()
             worst, count = np.fmax(worst, way / (eps * c / np.sqrt(BETA))), count + 1
     return float(worst), count
@@ -143,7 +149,7 @@ def _hold_claims(runs: xr.Dataset, long: xr.Dataset) -> list[Claim]:
             "strong centres with a gap of $4β^(−1/2)$ stay within $εcβ^(−1/2)$ up to $T_j ="
             " εcβ^(−1/2)/((j−1)h(cβ^(−1/2)))$, $c = 3$, $ε = 1/6$: greatest move as a share"
             " of that",
-            "arXiv 2411.04990: strong centres are nearly fixed",
+            LEMMA,
             short_way,
             at_most(1.0),
             note=f"{short_count} centres; $T_j = {hold(2, *SHORT):.3g}/(j − 1)$; $c$ must exceed"
@@ -152,7 +158,7 @@ def _hold_claims(runs: xr.Dataset, long: xr.Dataset) -> list[Claim]:
         Claim(
             "hold-long",
             f"so do those of {LONG_N} tokens with $c = 6$, $ε = 1e−4$",
-            "arXiv 2411.04990: strong centres are nearly fixed",
+            LEMMA,
             long_way,
             at_most(1.0),
             note=f"{long_count} centres; $T_j = {hold(2, *LONG):.3g}/(j − 1)$",
@@ -176,7 +182,7 @@ def _cluster_claims(runs: xr.Dataset) -> list[Claim]:
         Claim(
             "strong",
             f"there are $π/δ = {np.pi / DELTA:.3f}$ strong centres on average",
-            "arXiv 2411.04990: $π/δ$ on the circle",
+            "arXiv 2411.04990: $π/δ$ on the circle; its spread derived here",
             float(count.mean()),
             monte_carlo(expected, spread),
             error=error,

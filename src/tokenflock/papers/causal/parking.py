@@ -20,7 +20,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import renyi_centres, strong_centres
 
 SOURCE = "Rényi centres"
-CAPTION = "See the mean numbers of strong centres (dots) on the closed form (lines)."
+CAPTION = (
+    "See the mean number of strong centres, tokens farther than $δ$ from all earlier ones (dots),"
+    " grow with $n$ along the closed form (lines)."
+)
 CASES = ((2, 20), (2, 200), (3, 20), (3, 200), (4, 200))  # d, n
 DELTA, PARKING_DELTA, PARKING_N = 0.5, 0.4, 4000
 

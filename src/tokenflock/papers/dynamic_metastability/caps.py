@@ -35,7 +35,8 @@ from tokenflock.theory import equiangular_time
 
 SOURCE = "Main theorem: caps (SA and USA)"
 CAPTION = (
-    "See measured times on the closed form, and the theorem's bound far below with a smaller slope."
+    "See the times at which a token leaves its cap grow with $β$ as the closed form says (lines),"
+    " and the theorem's bound (dashed) far below with a smaller slope."
 )
 EPS, GROUP = 0.01, 4
 LAWS = ("SA", "USA")

@@ -33,8 +33,8 @@ from tokenflock.theory import merging_time
 
 SOURCE = "Kinetic example (published code)"
 CAPTION = (
-    "See the angles close in twice fast and once late, and the energy climb in steps at"
-    " the same moments."
+    "See five angles become two soon and one late, and the energy climb in steps at the four"
+    " moments at which tokens meet (vertical lines)."
 )
 BETA, DELTA, LENGTH, END = 4.0, 1e-3, 400.0, 1e5  # LENGTH: T of the published run
 START = np.array(

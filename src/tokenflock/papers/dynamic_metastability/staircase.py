@@ -34,7 +34,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import plateau_energy
 
 SOURCE = "Staircase example (published code)"
-CAPTION = "See steps that sharpen as $β$ grows, at the same places of $log(t)/β$."
+CAPTION = (
+    "See the energy climb in steps that sharpen as $β$ grows, at the same places of $log(t)/β$"
+    " (triangles)."
+)
 BETAS = (500.0, 1000.0, 1500.0, 2000.0, 3000.0, 4000.0)
 UNIT = 0.5 * np.log(2000.0) / np.sqrt(2000.0)
 PLACES = np.array([0.0, 0.5, 2.0, 4.0, 7.0])
@@ -158,8 +161,8 @@ def _level_claims(data: xr.Dataset) -> list[Claim]:
                 near(level, 2 * more + ROUNDING),
                 note=f"clusters at their means would have ${level + more:.6g}$ at $β = 1000$"
                 + (
-                    "; $17/25$ would need 4 to join the first three ($19/6$ away) before 5"
-                    " (3 away), which holds for no $β$ above 187"
+                    "; the published code expects $17/25$: 4 would have to join the first three"
+                    " ($19/6$ away) before 5 (3 away)"
                     if level == 13
                     else ""
                 ),

@@ -33,8 +33,8 @@ from tokenflock.theory import cap_fraction, merging_time, polygon_lifetime, weig
 
 SOURCE = "Random data (open in the paper)"
 CAPTION = (
-    "See dots (systems) on the closed form (lines) for pairs, and crowds that wait"
-    " longer, on the circle most."
+    "See the share of systems without consensus fall in time: pairs (dots) on the closed form"
+    " (lines), and eight tokens (dashed) that wait longer, on the circle most."
 )
 DELTA, END, N = 1e-3, 300.0, 8
 BETAS, DIMENSIONS = (1.0, 2.0, 3.0), (2, 3, 8)

@@ -18,10 +18,10 @@ from tokenflock.meanfield.density import Density
 from tokenflock.meanfield.grids import Grid
 from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
-from tokenflock.reproduction.claim import Claim, at_least, between, near
+from tokenflock.reproduction.claim import Claim, between, near, near_relative
 from tokenflock.reproduction.scale import Scale
 from tokenflock.shapes import Array
-from tokenflock.theory import critical_noise
+from tokenflock.theory import critical_noise, growth_rate
 
 SOURCE = "Film of hysteresis"
 CAPTION = (
@@ -29,7 +29,7 @@ CAPTION = (
     "(3): the loop, and the density along its four stairs."
 )
 DERIVED = "abstract of arXiv 2606.05140 (discontinuous transition); loop derived here"
-POINTS, WAIT = 60, 30.0
+BETA, POINTS, WAIT = 4.0, 60, 30.0
 SHARES = (0.98, 1.15, 0.98, 0.88)
 
 
@@ -45,9 +45,9 @@ class Again(Density):
 
 def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
-    parts = {"loop": _loop(4.0, np.array(SHARES), scale.pick(quick=1, paper=4))}
-    unit = float(critical_noise(4.0, 2))
-    states = branch(Noisy(Unnormalised(4.0)), within=(0.9 * unit, 1.2 * unit), points=96)
+    parts = {"loop": _loop(BETA, np.array(SHARES), scale.pick(quick=1, paper=4))}
+    unit = _unit()
+    states = branch(Noisy(Unnormalised(BETA)), within=(0.9 * unit, 1.2 * unit), points=96)
     parts["branch"] = xr.Dataset(
         {
             "kappa": ("point", states.kappa.values / unit),
@@ -55,8 +55,15 @@ def compute(scale: Scale) -> xr.DataTree:
             "fold": float(states.fold[0]) / unit,
         }
     )
-    setting = f"circle, beta = 4; t = {WAIT:g} at each kappa, {POINTS} points"
+    setting = (
+        f"circle, beta = 4; t = {parts['loop'].attrs['wait']:g} at each kappa, {POINTS} points"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
+
+
+def _unit() -> float:
+    """kappa_c."""
+    return float(critical_noise(BETA, 2))
 
 
 def _loop(beta: float, ways: Array, fine: int) -> xr.Dataset:
@@ -98,7 +105,11 @@ def _loop(beta: float, ways: Array, fine: int) -> xr.Dataset:
             "time": WAIT * fine / 10 * np.arange(1, len(density) + 1),
             "theta": films[0].theta,
         },
-        {"title": f"USA with noise, beta = {beta:g}, kappa up and down", "beta": beta},
+        {
+            "title": f"USA with noise, beta = {beta:g}, kappa up and down",
+            "beta": beta,
+            "wait": WAIT * fine,
+        },
     )
 
 
@@ -140,18 +151,20 @@ def draw(data: xr.DataTree) -> Figure:
 
 def claims(data: xr.DataTree) -> list[Claim]:
     """What the numbers say."""
-    up, top, down, lost = data["loop"].to_dataset().order.values
-    states = data["branch"].to_dataset()
-    fold = float(states.fold)
+    loop, states = data["loop"].to_dataset(), data["branch"].to_dataset()
+    up, top, down, lost = loop.order.values
+    fold, wait = float(states.fold), float(loop.attrs["wait"])
+    # a ripple of order 0.005 at the growth rate of the uniform state
+    left = 0.005 * np.exp(float(growth_rate(1, BETA, 2, "USA", SHARES[0] * _unit())) * wait)
     return [
         Claim(
             "up",
-            "circle, $β = 4$, a ripple at $0.98 κ_c$: the uniform state lasts (order after"
-            " $t = 30$)",
+            "circle, $β = 4$, a ripple at $0.98 κ_c$: the uniform state lasts, the ripple falls at"
+            f" the rate $I_1(β)/β − 1/κ$ (order after $t = {wait:g}$)",
             DERIVED,
             float(up),
-            between(0, 0.01),
-            note="the ripple begins with order 0.005",
+            near_relative(left, 0.05),
+            note="the ripple begins with order 0.005; 5 % for terms that are not linear",
         ),
         Claim(
             "rises",
@@ -159,6 +172,7 @@ def claims(data: xr.DataTree) -> list[Claim]:
             DERIVED,
             float(top),
             near(_branch_at(states, 1.15), 2e-3),
+            note="0.002 for the points between which the branch is a line",
         ),
         Claim(
             "down",
@@ -169,17 +183,19 @@ def claims(data: xr.DataTree) -> list[Claim]:
         ),
         Claim(
             "both",
-            "so two states are seen at $0.98 κ_c$: difference of their orders",
+            "so two states are seen at $0.98 κ_c$: difference of their orders, that of the upper"
+            " branch and the uniform state",
             DERIVED,
             float(down - up),
-            at_least(0.5),
+            near(_branch_at(states, 0.98) - left, 5e-3),
         ),
         Claim(
             "falls",
-            f"below the fold at ${fold:.4f} κ_c$ order is lost (at $0.88 κ_c$ after $t = 30$)",
+            f"below the fold at ${fold:.4f} κ_c$ order is lost (at $0.88 κ_c$ after $t ="
+            f" {wait:g}$: less than the ripple)",
             DERIVED,
             float(lost),
-            between(0, 0.05),
+            between(0, 0.005),
         ),
     ]
 

@@ -26,7 +26,10 @@ from tokenflock.starts import Orthogonal
 from tokenflock.theory import initial_speed, normalised_flow
 
 SOURCE = "Figure: ρ(t) for six schemes"
-CAPTION = "See nGPT and Post-LN collapse early, and Pre-LN and Peri-LN, whose radii grow, late."
+CAPTION = (
+    "See the common cosine $ρ$ of tokens (left) reach one early under nGPT and Post-LN, and late"
+    " under Pre-LN and Peri-LN, whose radii $r$ grow (right)."
+)
 BETA, N0 = 5.0, 256
 TIMES = np.arange(0, 10.5, 0.5)
 RADII = (0.5, 2.0)  # other r_0 for the initial speeds

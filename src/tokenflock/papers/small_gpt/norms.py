@@ -23,8 +23,8 @@ from tokenflock.reproduction.scale import Scale
 
 SOURCE = "Part 3"
 CAPTION = (
-    "See what the place of the norm does to the mean cosine of tokens from layer to layer, "
-    "before and after training."
+    "See what the place of the norm does to the mean cosine of tokens, the share of near pairs "
+    "and the effective rank from layer to layer, before and after training."
 )
 NORMS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "ngpt": "nGPT"}
 

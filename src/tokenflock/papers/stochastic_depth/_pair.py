@@ -12,6 +12,7 @@ Derived here. Masses m and 1 - m: a cluster is a heavy token.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -71,26 +72,51 @@ def antipodal_share(beta: float, d: int) -> float:
     if antipodal_exponent(beta, d) >= 0:
         return 0.0
     _, slope, _ = _tables(beta, d, 0.5)
-    S = cumulative_simpson(slope, x=_Z, initial=0)
+    # beyond the grid the scale function is an exponential of z, and much of it lies there where an
+    # exponent is small
+    before, after = (
+        slope[end] * (_Z[1] - _Z[0]) / np.log(slope[inner] / slope[end])
+        for end, inner in ((0, 1), (-1, -2))
+    )
+    S = before + cumulative_simpson(slope, x=_Z, initial=0)
     start = np.cosh(_Z) ** -(d - 1.0)  # uniform tokens: (1 - R^2)^((d-3)/2) dR
-    return float(simpson((1 - S / S[-1]) * start, x=_Z) / simpson(start, x=_Z))
+    ends = 1 - S / (S[-1] + after)
+    return float(simpson(ends * start, x=_Z) / simpson(start, x=_Z))
 
 
-def share_below(beta: float, d: int, t: float, points: int = 301) -> float:
-    """Probability that two uniform tokens have R < 0 at time t, from the backward equation in z."""
+def share_below(beta: float, d: int, t: float, level: float = 0.0) -> float:
+    """Probability that two uniform tokens have R < level at time t."""
+    z, below = _below(beta, d, t, 0.5, level)
+    start = np.cosh(z) ** -(d - 1.0)
+    return float(below @ start / start.sum())
+
+
+def share_staying(beta: float, d: int, t: float, m: float, level: float) -> float:
+    """Probability that masses m and 1 - m that begin opposite have R < level at time t.
+
+    No other start makes it larger: paths of one diffusion on a line do not cross.
+    """
+    return float(_below(beta, d, t, m, level)[1][0])
+
+
+@cache
+def _below(
+    beta: float, d: int, t: float, m: float, level: float, points: int = 301
+) -> tuple[Any, Any]:
+    """(z, the probability of R < level at time t for a start at tanh z): the backward equation."""
     z = np.linspace(-9, 9, points)
     R, inside, step = np.tanh(z), 1 / np.cosh(z) ** 2, z[1] - z[0]
-    spread = variance(R, beta, d) / inside**2
-    push = drift(R, beta, d) / inside + spread * R
+    spread = variance(R, beta, d, m) / inside**2
+    push = drift(R, beta, d, m) / inside + spread * R
     up, down = (
         spread / (2 * step**2) + push / (2 * step),
         spread / (2 * step**2) - push / (2 * step),
     )
     L = np.diag(up[:-1], 1) + np.diag(down[1:], -1)
     L -= np.diag(L.sum(axis=1))
-    below = expm(t * L) @ np.where(z < 0, 1.0, np.where(z > 0, 0.0, 0.5))
-    start = np.cosh(z) ** -(d - 1.0)
-    return float(below @ start / start.sum())
+    # the node at which the level lies counts in part, as much of its cell is below
+    share = np.clip((np.arctanh(level) - z) / step + 0.5, 0, 1)
+    return z, expm(t * L) @ share
 
 
 def leaving_time(beta: float, d: int, m: float, h: float = 0.0) -> float:

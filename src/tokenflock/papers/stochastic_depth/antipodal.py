@@ -28,9 +28,9 @@ from tokenflock.starts import Uniform
 
 SOURCE = "arXiv 2601.21942: the antipodal phase"
 CAPTION = (
-    "See the share of pairs that end opposite (dots, with error bars) on the scale "
-    "function's prediction (dashes at t = 20, lines for t → ∞), and none below the critical "
-    "β."
+    "See the share of pairs that end opposite (dots with two standard errors) lie on what the "
+    "diffusion of their cosine predicts (dashes for t = 20, lines for t → ∞), and none below "
+    "β_c (ticks)."
 )
 T, H = 20.0, 0.1
 BETAS = (0.5, 1.0, 2.0, 4.0)
@@ -40,7 +40,7 @@ CURVES = (2, 3, 5, 8, 16)
 
 def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
-    repeats = scale.pick(quick=400, paper=20_000)
+    repeats = scale.pick(quick=2000, paper=20_000)
     cosine = np.stack([_ends(d, repeats) for d in DIMENSIONS])
     expected = [[share_below(beta, d, T) for beta in BETAS] for d in DIMENSIONS]
     beta = np.linspace(0.05, 5, scale.pick(quick=34, paper=100))
