@@ -32,7 +32,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.shapes import Array
 from tokenflock.theory import cap_fraction, pair_time
 
-SOURCE = "Question 2: survival for random data"
+SOURCE = "Question 7: survival for random data"
 CAPTION = (
     "See lifetimes of single systems on those told by their starts (left), their exponent"
     " tend to 2 as n grows (middle), and mean lifetimes fall from $e^(2β)$ like"
