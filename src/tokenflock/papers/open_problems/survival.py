@@ -292,8 +292,9 @@ def _falls_claim(part: xr.Dataset, law: str, d: int) -> Claim:
     most = int(part.n[-1])
     return Claim(
         f"falls-{law.lower()}-{d}",
-        f"{law}, $d = {d}$: with more tokens the last pair is closer to opposite, $2 − c(n, d)$"
-        f" falls with $n = {FIT}$ to {most} (slope in log-log; 0 if the last pair forgot $n$)",
+        f"{law}, $d = {d}$, closest pair first: with more tokens the last pair is closer to"
+        f" opposite, $2 − c(n, d)$ falls with $n = {FIT}$ to {most} (slope in log-log; 0 if the"
+        " last pair forgot $n$)",
         OPEN + "; verdict: refuted that the last pair forgets $n$",
         value,
         at_most(-4 * error),
@@ -310,7 +311,8 @@ def _compared_claims(exponents: dict[str, xr.Dataset]) -> list[Claim]:
         Claim(
             "centre",
             "SA, whose clusters meet at the centre of $m²$, forgets the mean of its start sooner"
-            " than USA, which meets at that of $m$: slope of SA minus slope of USA, $d = 2$",
+            " than USA, which meets at that of $m$: slope of SA minus slope of USA, $d = 2$, closest"
+            " pair first",
             OPEN + "; verdict: supported",
             sa[0] - usa[0],
             at_least(4 * laws),
@@ -349,9 +351,9 @@ def _mean_claim(means: xr.Dataset, d: int) -> Claim:
     above = float(crowd.isel(beta=-1).mean() / means.pair.sel(d=d).isel(beta=-1))
     return Claim(
         f"mean-{d}",
-        f"{MEAN_N} uniform tokens of SA, $d = {d}$: the mean time has the powers of pairs, $e^(2β)"
-        f" β^(−(d−1)/2)$ (slope of the mean of $T e^(−2β)$ in log-log, $β = {MEAN_BETAS[1]:g}$ to"
-        f" {MEAN_BETAS[-1]:g})",
+        f"{MEAN_N} uniform tokens of SA, $d = {d}$: the mean of the times that starts tell has the"
+        " powers of pairs, $e^(2β) β^(−(d−1)/2)$ (slope of the mean of $T e^(−2β)$ in log-log,"
+        f" $β = {MEAN_BETAS[1]:g}$ to {MEAN_BETAS[-1]:g})",
         OPEN + "; verdict: supported",
         float(slopes.mean()),
         monte_carlo(-(d - 1) / 2, error, slack=0.05),
