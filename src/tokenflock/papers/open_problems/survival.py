@@ -311,8 +311,8 @@ def _compared_claims(exponents: dict[str, xr.Dataset]) -> list[Claim]:
         Claim(
             "centre",
             "SA, whose clusters meet at the centre of $m²$, forgets the mean of its start sooner"
-            " than USA, which meets at that of $m$: slope of SA minus slope of USA, $d = 2$, closest"
-            " pair first",
+            " than USA, which meets at that of $m$: slope of SA minus slope of USA, $d = 2$,"
+            " closest pair first",
             OPEN + "; verdict: supported",
             sa[0] - usa[0],
             at_least(4 * laws),
