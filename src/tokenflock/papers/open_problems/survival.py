@@ -29,7 +29,6 @@ from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Axes, Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, monte_carlo, near
 from tokenflock.reproduction.scale import Scale
-from tokenflock.shapes import Array
 from tokenflock.theory import cap_fraction, pair_time
 
 SOURCE = "Question 7: survival for random data"
@@ -46,6 +45,7 @@ DELTA, RADIUS = 1e-3, 1e-9
 FIT = 8  # tokens from which on exponents in n are fitted
 MEAN_N, MEAN_D, MEAN_BETAS = 8, (2, 3), (16.0, 32.0, 64.0, 128.0)
 GROUPS = 20
+Merges = tuple[np.ndarray, np.ndarray, np.ndarray]  # angles, masses, other masses
 
 
 def compute(scale: Scale) -> xr.DataTree:
@@ -63,13 +63,13 @@ def compute(scale: Scale) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
-def starts(n: int, d: int, count: int) -> Array:
+def starts(n: int, d: int, count: int) -> np.ndarray:
     """Uniform tokens (count, n, d)."""
     x = np.random.default_rng([n, d]).normal(size=(count, n, d))
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def closest_first(x: Array, power: int) -> tuple[Array, Array, Array]:
+def closest_first(x: np.ndarray, power: int) -> Merges:
     """(angles, masses, other masses) of the merges of starts (count, n, d), each (count, n - 1).
 
     The closest pair becomes one, at the centre of weights m^power on the arc between them.
@@ -93,10 +93,11 @@ def closest_first(x: Array, power: int) -> tuple[Array, Array, Array]:
         cosines[every, i] = -np.inf
         G[every, j] = G[every, :, j] = -np.inf
         G[every, i] = G[every, :, i] = cosines
-    return tuple(np.stack(column, axis=-1) for column in zip(*merges))
+    angles, ones, others = (np.stack(column, axis=-1) for column in zip(*merges))
+    return angles, ones, others
 
 
-def lifetime(law: str, merges: tuple[Array, Array, Array], beta: float) -> Array:
+def lifetime(law: str, merges: Merges, beta: float) -> np.ndarray:
     """The time to consensus that merges tell, (count,): far clusters, one pair after another
     (derived here).
     """
@@ -123,7 +124,7 @@ def _runs(law: str, systems: int) -> xr.Dataset:
     return xr.Dataset({"seen": (dims, seen), "said": (dims, said)}, {"beta": list(RUN_BETAS)})
 
 
-def _time(law: str, beta: float, x: Array) -> float:
+def _time(law: str, beta: float, x: np.ndarray) -> float:
     """When a system of the flow has reached consensus."""
     usa = Unnormalised(beta=beta, clock=Clock.PEAK)
     run = simulate(
@@ -137,7 +138,7 @@ def _time(law: str, beta: float, x: Array) -> float:
     return float(run.time[-1])
 
 
-def _exponents(law: str, sizes: Array, samples: int) -> xr.Dataset:
+def _exponents(law: str, sizes: np.ndarray, samples: int) -> xr.Dataset:
     """2 - c and its error, (d, n)."""
     rows = []
     for d in DIMENSIONS:
@@ -173,7 +174,7 @@ def _mean_of_pairs(d: int, beta: float) -> float:
     return float(np.trapezoid(times, 1 - cap_fraction(np.pi - missing, d)))
 
 
-def _mean_groups(merges: tuple[Array, Array, Array], beta: float) -> Array:
+def _mean_groups(merges: Merges, beta: float) -> np.ndarray:
     times = lifetime("SA", merges, beta) * np.exp(-2 * beta)
     return times[: len(times) // GROUPS * GROUPS].reshape(GROUPS, -1).mean(-1)
 
@@ -243,7 +244,7 @@ def _draw_means(ax: Axes, means: xr.Dataset) -> None:
         ax.legend(loc="lower left")
 
 
-def _doubling(ax: Axes, values: Array) -> None:
+def _doubling(ax: Axes, values: np.ndarray) -> None:
     """Ticks at numbers that double."""
     ax.set_xticks(values, [f"{value:g}" for value in values])
     ax.minorticks_off()

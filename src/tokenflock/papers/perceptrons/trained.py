@@ -50,7 +50,7 @@ def compute(scale: Scale) -> xr.Dataset:
     seeds, ids = range(scale.pick(quick=4, paper=8)), passages(scale)
     shape, schedule = settings(scale)
     depth = shape.depth
-    rows = [
+    rows: list[xr.Dataset] = [
         xr.concat([_seed(scale, norm, seed, ids, FACTOR * depth) for seed in seeds], "seed")
         for norm in NORMS
     ]
@@ -60,18 +60,15 @@ def compute(scale: Scale) -> xr.Dataset:
         f" manual of Python, {len(seeds)} seeds; {FACTOR * depth} passes of {len(ids)} held-out"
         " passages"
     )
-    return (
-        xr.concat(rows, "norm")
-        .assign_coords(norm=list(NORMS), part=list(PARTS))
-        .assign_attrs(setting=setting, depth=depth, tokens=ids.shape[1])
-    )
+    data = xr.concat(rows, "norm").assign_coords(norm=list(NORMS), part=list(PARTS))
+    return data.assign_attrs(setting=setting, depth=depth, tokens=ids.shape[1])
 
 
 def _seed(scale: Scale, norm: str, seed: int, ids: np.ndarray, passes: int) -> xr.Dataset:
     """What tokens do in one model as it is, without its feed-forward part, and with it shuffled."""
     model = cast(GPT, train(scale, seed, norm=norm, shared=True).model)
     changes: list[Callable[[GPT], GPT]] = [lambda same: same, without, lambda m: shuffled(m, seed)]
-    parts = []
+    parts: list[xr.Dataset] = []
     for change in changes:
         changed = change(model)
         loss = changed.loss(jnp.asarray(ids[:, :-1]), jnp.asarray(ids[:, 1:]))

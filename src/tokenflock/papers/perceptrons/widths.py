@@ -17,6 +17,8 @@ variation is definite; there tokens of an atom do not part.)
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
@@ -167,7 +169,7 @@ def falls_apart(beta: float) -> float:
         g = float(gap(kappa, beta))
         return float(kappa * np.cos(g) - 0.5 + kernel_bend(g, beta, 2) / 2)
 
-    return float(brentq(bend, 0.1, 0.5))
+    return cast(float, brentq(bend, 0.1, 0.5))
 
 
 def most_company(curvature: Array | float, beta: float, d: int, n: int) -> Array:
