@@ -413,9 +413,103 @@ OPEN = {
             "front",
         ),
     ],
+    "survival": [
+        numbers(
+            "waiting times of another exponent",
+            each(times("runs/SA/said", 1.1), times("runs/USA/said", 1.1)),
+            "told-sa",
+            "told-usa",
+        ),
+        numbers(
+            "a last pair that forgets how many tokens there were",
+            each(
+                *(
+                    put(f"exponents/{law}/missing", lambda missing, part: 0.3)
+                    for law in ("SA", "USA")
+                )
+            ),
+            *(f"falls-{law}-{d}" for law in ("sa", "usa") for d in (2, 3, 8)),
+        ),
+        numbers(
+            "clusters of USA that meet at the centre of SA",
+            put("exponents/USA/missing", lambda missing, part: missing**0.3),
+            "centre",
+        ),
+        numbers(
+            "dimensions in the wrong order",
+            put("exponents/SA/missing", lambda missing, part: missing.isel(d=[2, 1, 0])),
+            "dimension",
+        ),
+        theory(
+            "pairs that both move as one does",
+            "pair_constant",
+            lambda right: lambda d: 2 * right(d),
+            "pairs-2",
+            "pairs-3",
+        ),
+        numbers(
+            "a mean time of another power",
+            put("means/crowd", lambda mean, part: mean * part.beta),
+            "mean-2",
+            "mean-3",
+        ),
+    ],
 }
 
 PERCEPTRONS = {
+    "widths": [
+        numbers("a clock twice as fast", times("rates/rate", 2.0), "rate"),
+        numbers(
+            "a kernel that reaches one percent farther",
+            times("wells/angle", 1.01),
+            "gap-16",
+            "gap-64",
+            "gap-256",
+            "half",
+        ),
+        numbers(
+            "tokens that stay spread",
+            put("wells/angle", lambda angle, part: np.linspace(-0.2, 0.2, 32)),
+            "point",
+            "together",
+            "apart",
+        ),
+        theory(
+            "a bound of a third of the size",
+            "most_company",
+            lambda right: lambda curvature, beta, d, n: right(curvature, beta, d, n) / 3,
+            "company-2",
+            "company-3",
+        ),
+        numbers(
+            "a cluster that a weak perceptron holds",
+            put("crowds/2/share", lambda share, part: 0.6),
+            "weak",
+        ),
+    ],
+    "trained": [
+        numbers(
+            "the feed-forward part there where it is left out",
+            each(
+                *(
+                    put(name, lambda value, part: value.isel(part=[1, 0, 2]))
+                    for name in ("mean_cosine", "cluster_count")
+                )
+            ),
+            "closer-ngpt",
+            *(
+                f"{name}-{norm}"
+                for name in ("gathers", "collapse", "apart")
+                for norm in ("pre", "ngpt")
+            ),
+        ),
+        numbers(
+            "a part that has learned nothing",
+            put("loss", lambda loss, part: loss.isel(part=[2, 1, 0])),
+            "learned-pre",
+            "learned-ngpt",
+        ),
+    ],
     "landscape": [
         numbers(
             "an energy without its potential",

@@ -6,7 +6,8 @@ is derived here is said to be; a verdict is about what was measured, and no proo
 """
 
 REFERENCE = (
-    "tokenflock's own study of questions in arXiv 2312.10794, 2507.22857, 2601.21942, 2606.05140"
+    "tokenflock's own study of questions in arXiv 2312.10794, 2410.06833, 2507.22857, 2601.21942,"
+    " 2606.05140"
 )
 QUESTION = (
     "Which questions that the papers leave open can be supported or refuted by running the models?"
