@@ -1,13 +1,14 @@
 """Lost in the middle: which positions the last token listens to.
 
-Tokens on the circle hear only their past, near tokens more (weights ~ e^(-lambda (j - k)/N), the
-law `CausalBias`). While the tokens are uniform, a bump of degree m of token k grows in token j by
-the rate a_m w_jk, a_m = m^2 I_m(beta), so that the influence of position k on the last token at
-depth t is the last row of e^(a_m t W), W = (w_jk), summed over m with the weights e^(-pi^2 m^2/(2
-M^2)) of a bump of width 1/M. For many tokens it becomes S_t(s) in closed form; it rises at the end
-s = 1 until t_crit, and falls ever after. Checked: the rates on the law itself (Monte Carlo at t =
-0), the chain e^(a t W) with the law's own W for N = 200 and 400 against S_t and t_crit
-(extrapolated to N = infinity), and an ensemble of the full, nonlinear law (N = 16).
+Tokens on the circle hear only their past, near tokens more (weights $∼ e^(−λ (j − k)/N)$, the law
+`CausalBias`). While the tokens are uniform, a bump of degree $m$ of token $k$ grows in token $j$ by
+the rate $a_m w_(jk)$, $a_m = m^2 I_m(β)$, so that the influence of position $k$ on the last token
+at depth $t$ is the last row of $e^(a_m t W)$, $W = (w_(jk))$, summed over $m$ with the weights
+$e^(−π^2 m^2/(2 M^2))$ of a bump of width $1/M$. For many tokens it becomes $S_t(s)$ in closed form;
+it rises at the end $s = 1$ until $t_crit$, and falls ever after. Checked: the rates on the law
+itself (Monte Carlo at $t = 0$), the chain $e^(a t W)$ with the law's own $W$ for $N = 200$ and 400
+against $S_t$ and $t_crit$ (extrapolated to $N = ∞$), and an ensemble of the full, nonlinear law ($N
+= 16$).
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def compute(scale: Scale) -> xr.DataTree:
     rates = _rates(samples)
     parts = {"chain": chain, "rates": rates, "full": _full(repeats, scale)}
     setting = (
-        f"beta = {BETA:g}, lambda = {SLOPE:g}, M = {M:g}; chains of 200 and 400 tokens; the law:"
-        f" {FEW} tokens, {samples} samples at t = 0, {repeats} systems to t = {DEEP:g}"
+        f"$β = {BETA:g}$, $λ = {SLOPE:g}$, $M = {M:g}$; chains of 200 and 400 tokens; the law:"
+        f" {FEW} tokens, {samples} samples at $t = 0$, {repeats} systems to $t = {DEEP:g}$"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting}), **parts})
 

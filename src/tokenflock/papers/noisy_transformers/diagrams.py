@@ -1,12 +1,12 @@
-"""Beyond beta_* the branch of ordered states bends back, folds, and wins before kappa_c.
+"""Beyond $β_*$ the branch of ordered states bends back, folds, and wins before $κ_c$.
 
-USA with noise of strength 2/kappa on the circle, S^2 and S^7. The ordered states are followed from
-kappa_c = beta/lambda_1 by pseudo-arclength continuation (`meanfield.branch`): below the tricritical
-beta_* they exist for kappa > kappa_c only; above it they fold back, are stable from the fold on,
-and have the better free energy from the first-order point on. Densities of the branch on the circle
-are checked by formulas that do not use the solver: log rho - (kappa/beta) e^(beta cos) * rho is
-constant, and at the first-order point the free energy (1/2 beta) int int e^(beta cos) rho rho -
-(1/kappa) int rho log rho is that of the uniform measure.
+USA with noise of strength $2/κ$ on the circle, $S^2$ and $S^7$. The ordered states are followed
+from $κ_c = β/λ_1$ by pseudo-arclength continuation (`meanfield.branch`): below the tricritical
+$β_*$ they exist for $κ > κ_c$ only; above it they fold back, are stable from the fold on, and have
+the better free energy from the first-order point on. Densities of the branch on the circle are
+checked by formulas that do not use the solver: $log ρ − (κ/β) e^(β cos) ∗ ρ$ is constant, and at
+the first-order point the free energy $(1/(2β)) ∫∫ e^(β cos) ρ ρ − (1/κ) ∫ ρ log ρ$ is that of the
+uniform measure.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from tokenflock.theory import critical_noise, tricritical_beta
 
 SOURCE = "arXiv 2606.05140: the dichotomy"
 CAPTION = (
-    "See the order parameter (length of the mean token) of all stationary states over the "
-    "noise κ: below β_* the branch rises to the right, beyond it bends back to a fold "
-    "(dot)."
+    "See the order parameter (length of the mean token) of all stationary states over the noise"
+    " $κ$: below $β_*$ the branch rises to the right, beyond it bends back to a fold (dot)."
 )
 STATED = "abstract of arXiv 2606.05140"
 # d: (beta below and above beta_*, lower end of kappa / kappa_c, nodes)
@@ -43,8 +42,8 @@ def compute(scale: Scale) -> xr.DataTree:
         for name, beta in zip(("below", "above"), betas):
             parts[f"{name}{d}"] = _branch(d, beta, low, points, step)
     setting = (
-        "USA with noise; d = 2: beta = 1, 4; d = 3: beta = 1, 2.5; d = 8: beta = 1, 1.8; kappa /"
-        " kappa_c from 0.9 to 1.05"
+        "USA with noise; $d = 2$: $β = 1$, 4; $d = 3$: $β = 1$, 2.5; $d = 8$: $β = 1$, 1.8;"
+        " $κ/κ_c$ from 0.9 to 1.05"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

@@ -1,12 +1,13 @@
 """With fresh common values four tokens may end two against two; three never do.
 
-Question: the antipodal phase of arXiv 2601.21942 is understood for two tokens; at which beta does
-it begin for n > 2? Method: clusters of unequal mass are pushed out of opposite places (`stochastic-
-depth/clusters`), so only even splits can last, and these have the exponents of a pair: the same
-critical beta, cosh^2(beta) = (d-1)/2. n = 2, 3, 4 uniform tokens in d = 3 (where every beta > 0 is
-beyond) and d = 8 at beta = 0.5 (below beta_c = 1.239), layers of h = 0.1 to t = 40: share of
-systems whose least cosine is below -1/2. Verdict: supported that beta_c is that of a pair for n =
-4, refuted that n = 3 has an antipodal phase at all (its opposite clusters are transient).
+Question: the antipodal phase of arXiv 2601.21942 is understood for two tokens; at which $β$ does it
+begin for $n > 2$? Method: clusters of unequal mass are pushed out of opposite places
+(`stochastic-depth/clusters`), so only even splits can last, and these have the exponents of a pair:
+the same critical $β$, $cosh^2(β) = (d−1)/2$. $n = 2$, 3, 4 uniform tokens in $d = 3$ (where every
+$β > 0$ is beyond) and $d = 8$ at $β = 0.5$ (below $β_c = 1.239$), layers of $h = 0.1$ to $t = 40$:
+share of systems whose least cosine is below $−1/2$. Verdict: supported that $β_c$ is that of a pair
+for $n = 4$, refuted that $n = 3$ has an antipodal phase at all (its opposite clusters are
+transient).
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 
-SOURCE = "Question 3: the antipodal phase for n > 2"
+SOURCE = "Question 3: the antipodal phase for $n > 2$"
 CAPTION = (
-    "See the share of systems with opposite tokens die out for three tokens and stay for "
-    "two and four beyond β_c, and vanish for all below it."
+    "See the share of systems with opposite tokens die out for three tokens and stay for two and"
+    " four beyond $β_c$, and vanish for all below it."
 )
 OPEN = "question after arXiv 2601.21942"
 SIZES = (2, 3, 4)
@@ -46,8 +47,8 @@ def compute(scale: Scale) -> xr.Dataset:
         {"cell": list(CELLS), "n": list(SIZES), "time": np.linspace(0, T, 9)},
         {
             "setting": (
-                f"fresh common values, d = 3, beta = 1 and d = 8, beta = 0.5, h = {H}, {repeats}"
-                " systems"
+                f"fresh common values, $d = 3$, $β = 1$ and $d = 8$, $β = 0.5$, $h = {H}$,"
+                f" {repeats} systems"
             ),
             "repeats": repeats,
         },

@@ -1,13 +1,13 @@
-"""With softmax the ordered branch never bends back: there is no tricritical beta to be found.
+"""With softmax the ordered branch never bends back: there is no tricritical $β$ to be found.
 
-Question: noisy USA orders with a jump for beta > beta_* (arXiv 2606.05140). What is the counterpart
-of beta_* for SA, where attention is normalised? Method: stationary states of noisy SA solve rho ~
-(e^(beta <.,.>) * rho)^(kappa/beta). Expanded about the uniform measure, with a = lambda_0/lambda_1
-and x = lambda_2/lambda_1, the branch that leaves at kappa_c = beta a obeys (kappa_c/kappa -
-1)/m_1^2 -> d (a-1)/((d+2) a^2) ((d-1)(a-1) x/(1-x) - (a+d)) (derived here). The bend is measured on
-branches (`meanfield.branch`) on the circle and on S^2, and its sign is looked at over beta and d.
-Verdict: refuted that a beta_* exists near the bifurcation; the formula's bracket is negative for
-every beta and d that were tried, and the ratio of its two terms stays below ((d-1)/(d+1))^2.
+Question: noisy USA orders with a jump for $β > β_*$ (arXiv 2606.05140). What is the counterpart of
+$β_*$ for SA, where attention is normalised? Method: stationary states of noisy SA solve $ρ ∝ (e^(β
+⟨·,·⟩) ∗ ρ)^(κ/β)$. Expanded about the uniform measure, with $a = λ_0/λ_1$ and $x = λ_2/λ_1$, the
+branch that leaves at $κ_c = β a$ obeys $(κ_c/κ − 1)/m_1^2 → d (a−1)/((d+2) a^2) ((d−1)(a−1) x/(1−x)
+− (a+d))$ (derived here). The bend is measured on branches (`meanfield.branch`) on the circle and on
+$S^2$, and its sign is looked at over $β$ and $d$. Verdict: refuted that a $β_*$ exists near the
+bifurcation; the formula's bracket is negative for every $β$ and $d$ that were tried, and the ratio
+of its two terms stays below $((d−1)/(d+1))^2$.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from tokenflock.reproduction.claim import Claim, at_least, at_most, between, nea
 from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import log_kernel_eigenvalue
 
-SOURCE = "Question 1: the tricritical beta of SA"
+SOURCE = "Question 1: the tricritical $β$ of SA"
 CAPTION = (
-    "See the bend of the ordered branch stay negative for softmax at every β: it never "
-    "turns back, so there is no jump."
+    "See the bend of the ordered branch stay negative for softmax at every $β$: it never turns"
+    " back, so there is no jump."
 )
 DERIVED = "derived here; question after arXiv 2606.05140"
 BETAS = {2: (1.0, 4.0, 8.0), 3: (2.0,)}
@@ -55,7 +55,7 @@ def compute(scale: Scale) -> xr.DataTree:
         ),
     }
     setting = (
-        "SA with noise; branches: d = 2, beta = 1, 4, 8 and d = 3, beta = 2; formula: d to 256"
+        "SA with noise; branches: $d = 2$, $β = 1$, 4, 8 and $d = 3$, $β = 2$; formula: $d$ to 256"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
