@@ -98,7 +98,7 @@ def _loop(beta: float, ways: Array, fine: int) -> xr.Dataset:
             "time": WAIT * fine / 10 * np.arange(1, len(density) + 1),
             "theta": films[0].theta,
         },
-        {"title": f"USA with noise, beta = {beta:g}, kappa up and down", "beta": beta},
+        {"title": f"USA with noise, β = {beta:g}, κ up and down", "beta": beta},
     )
 
 

@@ -11,6 +11,7 @@ energy, which removes the clock.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -193,7 +194,7 @@ def draw(data: xr.DataTree) -> Figure:
                 linewidth=1.1,
                 label="differences of the energy",
             )
-            ax.set_title(str(law).replace("-", "−"))
+            ax.set_title(re.sub(r"V = (.+)", r"$V = \1$", str(law)))
     for ax in axes[2:5]:
         ax.set_xlabel("$t$")
     for ax in axes[::3]:

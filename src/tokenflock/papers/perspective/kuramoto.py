@@ -185,7 +185,7 @@ def draw(data: xr.DataTree) -> Figure:
             markersize=3.5,
             label="512 tokens",
         )
-        left.set(xlabel=r"time $t$", ylabel=r"$r=|\bar x|$", xlim=(0, 4), ylim=(0, 1.03))
+        left.set(xlabel=r"time $t$", ylabel=r"order parameter $r$", xlim=(0, 4), ylim=(0, 1.03))
         left.legend(loc="lower right")
         left.set_title(r"$\beta=0$: Kuramoto with $K=1$")
     with look(right) as theme:

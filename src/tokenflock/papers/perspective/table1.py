@@ -235,7 +235,7 @@ def _attention(ax: Axes, line: xr.Dataset) -> None:
         )
         ax.set_xticklabels(["1", "10", "20"])
         ax.set_yticklabels(["1", "10", "20"])
-        ax.set_title(r"$d=1$: attention at $t=10$ (white 0, dark 1)")
+        ax.set_title(r"$d=1$: attention at $t=10$ is 0 or 1 (bars)")
 
 
 def _three(ax: Axes, x: np.ndarray) -> None:
