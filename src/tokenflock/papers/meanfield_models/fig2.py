@@ -30,7 +30,8 @@ from tokenflock.theory import trap_window, two_cluster_growth
 SOURCE = "Figure 2"
 CAPTION = (
     "See the share of ascents that end in one cluster, the eigenvalue that says where two "
-    "opposite clusters trap them, and one such trap."
+    "opposite clusters of masses $p$ and $1 − p$ trap them (marks, on the closed form), and one "
+    "such trap."
 )
 TRAPS = "derived; Figure 2"
 N, H, CLOSE = 100, 0.1, 0.1

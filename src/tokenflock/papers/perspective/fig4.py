@@ -33,8 +33,8 @@ from tokenflock.theory import polygon_lifetime
 SOURCE = "Figure 4"
 CAPTION = (
     "See stripes of constant pair density (the share of pairs of cosine above 0.999) on the "
-    "circle: states of a few clusters, drawn beside, which live as long as the lines below "
-    "say."
+    "circle: states of a few clusters, drawn beside at the three times that are marked (trails "
+    "run inwards, to earlier times), which live as long as the lines below say."
 )
 N, H, TIMES = 32, 0.1, (0.0, 18.0, 30.0)
 USUAL = {4.0: (2, 0.8), 9.0: (3, 0.6)}  # how many clusters, and how often at least

@@ -24,7 +24,7 @@ from tokenflock.verbs.simulate import simulate
 SOURCE = "Films"
 CAPTION = (
     "See tokens on the sphere and on the circle at three times: colours are the clusters at "
-    "the end of the longest stage, trails the last ten layers."
+    "the end of the longest stage, trails the last ten layers, drawn inwards on the circle."
 )
 CASES = {"sphere": (3, 1.0), "circle": (2, 4.0)}
 SHOWN = (0.0, 3.0, 15.0)
