@@ -26,7 +26,10 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import attraction_range, strong_centres
 
 SOURCE = "Figure 2"
-CAPTION = "See tokens gather around the strong centres (triangles), which stay where they were."
+CAPTION = (
+    "See tokens gather around the strong centres (full triangles), which stay where they were; open"
+    " triangles are the other Rényi centres."
+)
 N, BETA, END, STEP = 200, 64.0, 150.0, 0.25
 DELTA = 4 / np.sqrt(BETA)
 SHORT, LONG = (3.0, 1 / 6), (6.0, 1e-4)  # c, eps

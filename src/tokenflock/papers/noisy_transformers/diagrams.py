@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
+from scipy.interpolate import CubicSpline
 from scipy.special import gamma, iv
 
 from tokenflock.dynamics import Noisy, Unnormalised
@@ -27,7 +28,8 @@ from tokenflock.theory import critical_noise, tricritical_beta
 SOURCE = "arXiv 2606.05140: the dichotomy"
 CAPTION = (
     "See the order parameter (length of the mean token) of all stationary states over the noise"
-    " $κ$: below $β_*$ the branch rises to the right, beyond it bends back to a fold (dot)."
+    " $κ$: below $β_*$ the branch rises to the right, beyond it bends back to a fold (dot). Full"
+    " lines are stable, dashed ones unstable; the red one is the uniform state."
 )
 STATED = "abstract of arXiv 2606.05140"
 # d: (beta below and above beta_*, lower end of kappa / kappa_c, nodes)
@@ -92,9 +94,10 @@ def draw(data: xr.DataTree) -> Figure:
             for colour, name in zip((theme.palette[3], theme.palette[0]), ("below", "above")):
                 part = data[f"{name}{d}"].to_dataset()
                 words = rf"$\beta={part.attrs['beta']:g}$"
-                for stable, dash in ((1, "-"), (0, "--")):
-                    shown = part.order.where(_wide(part.stable.values == stable))
-                    ax.plot(part.kappa, shown, dash, color=colour, label=words if stable else None)
+                kappa, order, stable = _curve(part)
+                for chosen, dash in ((stable, "-"), (~stable, "--")):
+                    shown = np.where(_wide(chosen), order, np.nan)
+                    ax.plot(kappa, shown, dash, color=colour, label=words if dash == "-" else None)
                 ax.plot(part.fold, part.fold_order, "o", color=colour, markersize=4)
                 ax.plot(part["first"], part.first_order, "D", color=theme.palette[1], markersize=5)
             ax.plot([0.9, 1], [0, 0], color=theme.palette[2])
@@ -105,6 +108,15 @@ def draw(data: xr.DataTree) -> Figure:
     axes[0].set_ylabel("order parameter")
     axes[0].annotate("diamond: first-order point\ndot: fold", (0.905, 0.1), fontsize=8)
     return figure
+
+
+def _curve(part: xr.Dataset) -> tuple[Array, Array, Array]:
+    """Kappa, order parameter and whether stable along a branch, smoothly between its points."""
+    points = np.stack([part.kappa.values, part.order.values])
+    way = np.append(0, np.cumsum(np.hypot(*np.diff(points, axis=1))))
+    fine = np.linspace(0, way[-1], 400)
+    kappa, order = CubicSpline(way, points, axis=1)(fine)
+    return kappa, order, np.interp(fine, way, part.stable.values) > 0.5
 
 
 def _wide(chosen: Array) -> Array:

@@ -29,7 +29,8 @@ from tokenflock.starts import Uniform
 SOURCE = "arXiv 2601.21942: the antipodal phase"
 CAPTION = (
     "See the share of pairs that end opposite (dots, with error bars) on the scale function's"
-    " prediction (dashes at $t = 20$, lines for $t → ∞$), and none below the critical $β$."
+    " prediction (dashes at $t = 20$, lines for $t → ∞$), and none below the critical $β$,"
+    " which a stroke on the axis marks for each $d$."
 )
 T, H = 20.0, 0.1
 BETAS = (0.5, 1.0, 2.0, 4.0)
@@ -101,7 +102,7 @@ def draw(data: xr.DataTree) -> Figure:
                 )
         ax.set(xlabel=r"$\beta$", ylabel="share of opposite pairs", xlim=(0, 5), ylim=(0, 0.6))
         ax.set_title(f"Lines: $t\\to\\infty$; dots: layers, $t={T:g}$; dashes: theory at that time")
-        ax.legend(loc="lower right", ncols=2, bbox_to_anchor=(1, 0.02))
+        figure.legend(loc="outside lower center", ncols=len(limit.d))
     return figure
 
 
