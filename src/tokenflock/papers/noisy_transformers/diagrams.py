@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from scipy.interpolate import CubicSpline
 from scipy.special import gamma, iv
 
 from tokenflock.dynamics import Noisy, Unnormalised
 from tokenflock.meanfield import branch
+from tokenflock.papers.noisy_transformers._curves import smooth
 from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near, near_relative
@@ -94,8 +94,8 @@ def draw(data: xr.DataTree) -> Figure:
             for colour, name in zip((theme.palette[3], theme.palette[0]), ("below", "above")):
                 part = data[f"{name}{d}"].to_dataset()
                 words = rf"$\beta={part.attrs['beta']:g}$"
-                kappa, order, stable = _curve(part)
-                for chosen, dash in ((stable, "-"), (~stable, "--")):
+                kappa, order, stable = smooth(part.kappa, part.order, part.stable)
+                for chosen, dash in ((stable > 0.5, "-"), (stable <= 0.5, "--")):
                     shown = np.where(_wide(chosen), order, np.nan)
                     ax.plot(kappa, shown, dash, color=colour, label=words if dash == "-" else None)
                 ax.plot(part.fold, part.fold_order, "o", color=colour, markersize=4)
@@ -108,15 +108,6 @@ def draw(data: xr.DataTree) -> Figure:
     axes[0].set_ylabel("order parameter")
     axes[0].annotate("diamond: first-order point\ndot: fold", (0.905, 0.1), fontsize=8)
     return figure
-
-
-def _curve(part: xr.Dataset) -> tuple[Array, Array, Array]:
-    """Kappa, order parameter and whether stable along a branch, smoothly between its points."""
-    points = np.stack([part.kappa.values, part.order.values])
-    way = np.append(0, np.cumsum(np.hypot(*np.diff(points, axis=1))))
-    fine = np.linspace(0, way[-1], 400)
-    kappa, order = CubicSpline(way, points, axis=1)(fine)
-    return kappa, order, np.interp(fine, way, part.stable.values) > 0.5
 
 
 def _wide(chosen: Array) -> Array:

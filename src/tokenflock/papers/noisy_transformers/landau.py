@@ -84,7 +84,7 @@ def draw(data: xr.Dataset) -> Figure:
         ):
             axes[0].plot(data.beta, values, "o-", color=colour, markersize=4, label=words)
             axes[0].plot(star, limit, "*", color=colour, markersize=10, clip_on=False)
-        axes[0].set(xlabel=r"$\beta$", xlim=(star, 3.3), ylabel="first-order point over fold")
+        axes[0].set(xlabel=r"$\beta$", xlim=(2.4, 3.3), ylabel="first-order point over fold")
         axes[0].set_title(r"Stars at $\beta_*$: $3/4$ and $3/2$")
         axes[0].legend(loc="center right")
         for colour, name, words in zip(
@@ -94,7 +94,7 @@ def draw(data: xr.Dataset) -> Figure:
         axes[1].axvline(star, color=theme.soft, linestyle=":", linewidth=1)
         axes[1].set(xlabel=r"$\beta$", ylabel="$m_1^2$", ylim=(0, None), xlim=(2.4, 3.3))
         axes[1].set_title(rf"The jump begins at $\beta_*={star:.3f}$")
-        axes[1].legend(loc="upper left")
+        axes[1].legend(loc="lower right")
     return figure
 
 

@@ -14,6 +14,7 @@ import xarray as xr
 
 from tokenflock.dynamics import Noisy, Unnormalised
 from tokenflock.meanfield import branch
+from tokenflock.papers.noisy_transformers._curves import smooth
 from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near_relative
@@ -62,8 +63,9 @@ def draw(data: xr.DataTree) -> Figure:
     with look(figure) as theme:
         for colour, k in zip((theme.palette[0], theme.palette[2]), DEGREES):
             part = data[f"degree{k}"].to_dataset()
-            axes[0].plot(part.kappa, abs(part.height), "--", color=colour, label=f"$k={k}$")
-            axes[1].plot(part.kappa, part.rate, color=colour, label=f"$k={k}$")
+            kappa, height, rate = smooth(part.kappa, abs(part.height), part.rate)
+            axes[0].plot(kappa, height, "--", color=colour, label=f"$k={k}$")
+            axes[1].plot(kappa, rate, color=colour, label=f"$k={k}$")
         axes[0].set(xlabel=r"$\kappa/\kappa_k$", ylabel=r"$|\mathrm{E}\cos k\theta|$", ylim=(0, 1))
         axes[0].set_title(rf"$k$ bumps, $\beta={BETA:g}$ (dashed: unstable)")
         axes[0].legend(loc="lower right")
