@@ -1,4 +1,4 @@
-"""Branches as smooth curves: continuation takes long steps, which a line through its points shows."""
+"""Branches as smooth curves: continuation takes long steps, which lines through its points show."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ from tokenflock.starts import Uniform
 SOURCE = "arXiv 2604.26898: synchronisation by noise"
 CAPTION = (
     "See noise that all tokens share bring a pair together, $1 − R$ falling as theory says"
-    " (dotted, left), and fresh feed-forward layers too, unless the activation is too steep (right)."
+    " (dotted, left), and fresh feed-forward layers too, unless the activation is too steep"
+    " (right)."
 )
 DERIVED = "derived here; cf. abstract of arXiv 2604.26898"
 KAPPA, T, NEAR = 10.0, 4.0, 1e-3
