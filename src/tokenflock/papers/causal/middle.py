@@ -43,7 +43,10 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import middle_critical_time, pair_cosine, position_influence
 
 SOURCE = "arXiv 2605.09213: lost in the middle"
-CAPTION = "See the end count more than the middle before $t_crit$, and no more after it."
+CAPTION = (
+    "See the end count more than the middle before $t_crit$, and no more after it (left), and how"
+    " far the full law, whose tokens do not stay uniform, is from its chain (right)."
+)
 BETA, SLOPE, M = 1.0, 1.0, 8.0
 MODES = np.arange(1, 9)  # a_m t falls like e^(-m log m): eight are enough at beta = 1
 PLACES = np.linspace(0.05, 0.95, 19)
@@ -169,7 +172,7 @@ def draw(data: xr.DataTree) -> Figure:
             left.plot(PLACES, chain.influence.sel(n=400, t=t), "o", color=colour, markersize=3.5)
         critical = float(middle_critical_time(BETA, SLOPE, M))
         left.set(yscale="log", xlabel="position $s$", ylabel="influence on the last token")
-        left.set_title(rf"$t_{{crit}}={critical:.3f}$")
+        left.set_title(rf"$t_\mathrm{{crit}}={critical:.3f}$ (dots: chains, lines: their limit)")
         left.legend(fontsize="small", ncols=2, loc="upper right")
     with look(right) as theme:
         right.errorbar(
@@ -185,7 +188,7 @@ def draw(data: xr.DataTree) -> Figure:
         right.set(xlabel="position $k$ of 16", ylabel="mean cosine with the last token")
         right.set_ylim(0, 1.35 * float(full.cosine.max()))
         right.legend(fontsize="small")
-        right.set_title(f"the full law at $t={DEEP:g}$")
+        right.set_title(f"The full law at $t={DEEP:g}$")
     return figure
 
 

@@ -34,7 +34,7 @@ from tokenflock.theory import merging_time
 SOURCE = "Kinetic example (published code)"
 CAPTION = (
     "See the angles close in twice fast and once late, and the energy climb in steps at"
-    " the same moments."
+    " the same moments (grey lines: two tokens or clusters meet)."
 )
 BETA, DELTA, LENGTH, END = 4.0, 1e-3, 400.0, 1e5  # LENGTH: T of the published run
 START = np.array(
@@ -148,7 +148,15 @@ def _draw(top: Axes, bottom: Axes, data: xr.DataTree, name: str) -> None:
             top.set_ylabel("angle (degrees)")
             bottom.set_ylabel("energy (1 at consensus)")
             top.legend(
-                title="token", fontsize="small", ncols=5, columnspacing=0.8, loc="upper left"
+                title="token",
+                fontsize="small",
+                ncols=5,
+                columnspacing=0.8,
+                loc="upper left",
+                frameon=True,
+                framealpha=1,
+                facecolor=theme.paper,
+                edgecolor="none",
             )
 
 

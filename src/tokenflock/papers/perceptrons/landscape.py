@@ -177,7 +177,11 @@ def draw(data: xr.DataTree) -> Figure:
             axes[1].semilogy(
                 angle[order], np.maximum(NODES * rho.values[order], 1e-9), color=colour, label=name
             )
-        axes[1].set(xlabel=r"$\theta$ (degrees)", ylabel="minimiser, relative to uniform")
+        axes[1].set(
+            xlabel=r"$\theta$ (degrees)",
+            ylabel="minimiser, relative to uniform",
+            xticks=[-180, -90, 0, 90, 180],
+        )
         axes[1].set_title("Atoms for relu, a density for linear")
         axes[1].set_ylim(top=1e3)
         axes[1].legend(loc="upper center", ncols=2)
