@@ -19,7 +19,7 @@ from tests.papers.numbers import stored
 
 from tokenflock.reproduction.claim import Claim
 from tokenflock.reproduction.item import Item, Paper, papers
-from tokenflock.reproduction.mathematics import mathml
+from tokenflock.reproduction.mathematics import mathml, unicode
 
 TEXTS = ("statement", "source", "note", "erratum")
 MODEL = "perspective/fig1"  # judged here for a small model that clusters, which the tests make
@@ -117,7 +117,7 @@ def page(paper: Paper, found: list[Judged]) -> str:
 
 def _item(each: Judged) -> str:
     item = each.item
-    head = f"## {shown(item.title)}\n\n{shown(item.source)}. `{item.name}`."
+    head = f"## {escaped(unicode(item.title))}\n\n{shown(item.source)}. `{item.name}`."
     how = shown(" ".join(item.how.partition("\n\n")[0].split()))
     note = (
         "\n\nThese claims were judged for a small model that gathers its tokens, made by the tests;"
