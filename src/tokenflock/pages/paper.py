@@ -163,7 +163,8 @@ def _facts(outcome: Outcome) -> str:
         return f"<p class='not-run'>{escape(outcome.problem)}</p>"
     if outcome.problem:
         return f"<p class='fails'>It broke.</p><pre>{escape(outcome.problem)}</pre>"
-    facts = f"{outcome.setting}. {outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
+    took = f"{outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
+    facts = f"{verdicts.sentence(outcome.setting)} {took}"
     return f"<p class='soft'>{mathml(facts)}</p>"
 
 
