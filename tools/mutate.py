@@ -90,6 +90,7 @@ NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds 
     "engines/memory": "laws/refusals faults/files",
     "engines/passing": "laws/passages laws/events",
     "engines/single": "laws/events laws/solvers laws/extremes",
+    "engines/adaptive": "laws/events laws/solvers laws/extremes",
     "engines/systems": "laws/again laws/randomness laws/ensembles",
     "theory/_check theory/_guard": "oracles/theory_contract oracles/theory_domains",
     "theory/_clock": "oracles/theory_pair oracles/theory_equiangular",

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tokenflock.cli import console as home
-from tokenflock.cli import listing, reproduce, verdicts
+from tokenflock.cli import listing, main, reproduce, verdicts
 from tokenflock.reproduction.claim import Claim, at_most
 from tokenflock.reproduction.item import find, papers
 from tokenflock.reproduction.outcome import Outcome, Report
@@ -57,6 +57,24 @@ def test_a_list_keeps_names_whole_and_hangs_titles(screen, width):
     ] == names
     words = set(" ".join(shown).split())
     assert all(set(item.title.split()) & words for paper in papers() for item in paper.items)
+
+
+def test_a_member_in_full_has_its_paragraphs_in_lines_of_the_terminal(screen):
+    file = screen(80)
+    listing.listing("observables", "energy")
+    shown = lines(file)
+    assert all(len(line) <= 80 for line in shown)
+    filled = [line for line in shown if line.startswith(("`paper`", "arXiv", "domain"))]
+    assert len(filled) == 3 and min(map(len, filled)) > 70  # no line ends where the file's does
+    assert ">>> import jax.numpy as jnp" in shown
+    assert any("(default paper)" in line for line in shown) and "None" not in file.getvalue()
+
+
+def test_help_names_a_choice_once(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["plot", "--help"])
+    assert "--kind CHOICE  " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("width", [80, 120])

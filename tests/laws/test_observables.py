@@ -27,7 +27,7 @@ from tokenflock.observables import (
     PairDensity,
     SpanDimension,
 )
-from tokenflock.observables._components import by_hooking, by_squaring
+from tokenflock.observables._components import by_hooking, by_squaring, of_frames
 from tokenflock.parts import CausalMask
 from tokenflock.verbs import measure as measuring
 
@@ -221,4 +221,5 @@ def test_clusters_of_many_tokens_are_those_of_few():
         near = jnp.asarray((near | near.T | np.eye(40, dtype=bool)) & here[:, None] & here)
         labels = np.asarray(by_squaring(near))
         np.testing.assert_array_equal(by_hooking(near), labels)
+        np.testing.assert_array_equal(of_frames(np.asarray(near)[None])[0], labels)
         assert (labels[~here] == -1).all() and (labels[here] >= 0).all()

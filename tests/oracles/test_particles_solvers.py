@@ -318,7 +318,13 @@ def test_no_numeric_module_names_a_device():
     files = [path for folder in folders for path in (root / folder).glob("*.py")]
     files += [
         root / name
-        for name in ("verbs/simulate.py", "verbs/measure.py", "precision.py", "engines/single.py")
+        for name in (
+            "verbs/simulate.py",
+            "verbs/measure.py",
+            "precision.py",
+            "engines/single.py",
+            "engines/adaptive.py",
+        )
     ]
     assert len(files) > 60
     calls, names = (

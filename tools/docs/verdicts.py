@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from docstrings import mathematical
+from docstrings import MATHS, escaped
 from tests.papers.numbers import stored
 
 from tokenflock.reproduction.claim import Claim
 from tokenflock.reproduction.item import Item, Paper, papers
+from tokenflock.reproduction.mathematics import mathml, unicode
 
 TEXTS = ("statement", "source", "note", "erratum")
 MODEL = "perspective/fig1"  # judged here for a small model that clusters, which the tests make
@@ -56,6 +57,20 @@ class Judged:
     claims: list[dict[str, Any]]
 
 
+def shown(text: str) -> str:
+    """Text that is marked as in `tokenflock.reproduction.mathematics`, for a cell of a table:
+    formulas as MathML, the rest made harmless.
+
+    >>> shown("a_1 of $x$")
+    'a\\\\_1 of <math><mi>x</mi></math>'
+    """
+    parts = MATHS.split(text)
+    return "".join(
+        mathml(part).replace("|", "&#124;") if k % 2 else escaped(part)
+        for k, part in enumerate(parts)
+    )
+
+
 def judged(item: Item, reports: Path | None) -> Judged:
     """The claims of one item: of a report where there is one, else of the numbers that are kept."""
     if reports is not None:
@@ -88,22 +103,22 @@ def _row(paper: Paper, found: list[Judged]) -> str:
     claims = [claim for each in found for claim in each.claims]
     count = Counter(claim["verdict"] for claim in claims)
     errata = sum(bool(claim["erratum"]) for claim in claims)
-    name = f"[{mathematical(paper.title)}]({paper.name}.md)"
+    name = f"[{shown(paper.title)}]({paper.name}.md)"
     cells = [name, len(found), len(claims), count["holds"], count["fails"], errata]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def page(paper: Paper, found: list[Judged]) -> str:
     """One paper: its items, their claims."""
-    parts = [f"# {mathematical(paper.title)}", mathematical(paper.reference)]
+    parts = [f"# {shown(paper.title)}", shown(paper.reference)]
     parts.append(f"`tokenflock reproduce {paper.name}` runs it and draws its figures.")
     return "\n\n".join([*parts, *(_item(each) for each in found)]) + "\n"
 
 
 def _item(each: Judged) -> str:
     item = each.item
-    head = f"## {mathematical(item.title)}\n\n{mathematical(item.source)}. `{item.name}`."
-    how = mathematical(" ".join(item.how.partition("\n\n")[0].split()))
+    head = f"## {escaped(unicode(item.title))}\n\n{shown(item.source)}. `{item.name}`."
+    how = shown(" ".join(item.how.partition("\n\n")[0].split()))
     note = (
         "\n\nThese claims were judged for a small model that gathers its tokens, made by the tests;"
         " the published figure needs its trained model."
@@ -116,15 +131,15 @@ def _item(each: Judged) -> str:
 
 
 def _claim(claim: dict[str, Any]) -> str:
-    said = mathematical(claim["statement"])
+    said = shown(claim["statement"])
     if claim["erratum"]:
-        said += f" *In print:* {mathematical(claim['erratum'])}"
+        said += f" *In print:* {shown(claim['erratum'])}"
     measured = number(claim["measured"])
     if claim["error"]:
         measured += f" ± {claim['error']:.1g}"
     verdict = claim["verdict"]
     mark = {"holds": "✓", "fails": "**✗ fails**"}.get(verdict, verdict)
-    cells = [said, mathematical(claim["source"]), measured, interval(claim["interval"]), mark]
+    cells = [said, shown(claim["source"]), measured, interval(claim["interval"]), mark]
     return "| " + " | ".join(" ".join(cell.split()) for cell in cells) + " |"
 
 

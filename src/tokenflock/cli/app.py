@@ -26,9 +26,9 @@ COMMANDS = {
     "probe": "run a real Transformer on text and measure its tokens layer by layer",
     "gpt": "train a small GPT from scratch, sample from it, and watch its tokens",
     "lab": "the lab: every law live in one HTML page, to drag, watch and send",
-    "film": "make a film (mp4 or gif) of a saved run",
+    "film": "make a film of a saved run (mp4, gif, or a page that plays)",
     "theory": "evaluate a closed form",
-    "list": "what there is: dynamics, their parts, starts, solvers, observables, theory, ...",
+    "list": "what there is: dynamics, their parts, starts, solvers, observables and more",
     "cite": "print the references of a saved run",
 }
 _HELP = """Transformers as interacting particle systems.

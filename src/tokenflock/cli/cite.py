@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from rich.text import Text
+
+from tokenflock.cli.console import hanging
 
 
 def command(tokens: Sequence[str]) -> Callable[..., None]:
@@ -19,7 +22,10 @@ def cite(run: Annotated[Path, Parameter(help="a saved run")], /) -> None:
 
     Example: `tokenflock cite run.nc`
     """
-    import tokenflock as flock
+    from tokenflock.verbs.cite import bibliography, references
     from tokenflock.verbs.save_load import load
 
-    flock.cite(load(run))
+    table = bibliography()
+    for number, key in enumerate(references(load(run))):
+        for line in [""] * (number > 0) + table[key].splitlines():
+            hanging(Text(line), 4)

@@ -54,12 +54,31 @@ def _table(kind: str) -> None:
     console.print()
 
 
+def _block(block: str) -> None:
+    """A paragraph in lines of this terminal; formulas and examples in their own."""
+    kept = any(line.startswith(("    ", ">>>", "  ")) for line in block.splitlines())
+    text = Text(block if kept else " ".join(block.split()))
+    console.print(text, soft_wrap=kept or not console.is_terminal)
+    console.print()
+
+
 def _full(entry: Entry) -> None:
     console.print(f"[bold cyan]{entry.slug}[/]  ({entry.module}.{entry.name})\n")
-    console.print(entry.doc, markup=False)
+    for block in entry.doc.split("\n\n"):
+        _block(block)
     if entry.options:
-        console.print("\n[bold]options[/]")
+        console.print("[bold]options[/]")
         for option in entry.options:
-            default = "required" if option.default is None else f"default {option.default}"
-            said = f"{option.doc} ({default})".replace(" ()", "")
-            described(f"  --{option.name}", said, 18)
+            described(f"  --{option.name}", f"{option.doc}{_default(option.default)}", 18)
+
+
+def _default(value: str | None) -> str:
+    """What an option is unless given, as one would type it; None says that its text tells.
+
+    >>> _default("Convention.PAPER"), _default("1.0"), _default(None), _default("None")
+    (' (default paper)', ' (default 1.0)', ' (required)', '')
+    """
+    if value in (None, "None"):
+        return "" if value else " (required)"
+    named = value.rpartition(".")[2]
+    return f" (default {named.lower() if named.isupper() else value})"

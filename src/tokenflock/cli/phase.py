@@ -114,7 +114,7 @@ def _tell(result) -> None:
         )[::every]:
             say(
                 f"    beta = {value:<8.4g} {mean:.4f}"
-                + (f" +- {error:.4f}" if error == error else "")
+                + (f" ± {error:.4f}" if error == error else "")
             )
     if "survival" in result:
         _tell_passages(result)
@@ -131,5 +131,5 @@ def _tell_passages(result) -> None:
         where += f" clusters = {int(row.clusters)}" if "clusters" in row.coords else ""
         median, late = float(row.median_time), int(row.censored)
         told = f"{median:.6g}" if median == median else f"more than {float(result.time[-1]):g}"
-        mean = f"mean {float(row.mean_time):.6g} +- {float(row.mean_time_error):.2g}"
+        mean = f"mean {float(row.mean_time):.6g} ± {float(row.mean_time_error):.2g}"
         say(f"    {where} median {told}, {mean}" + (f", cut off: {late} did not" if late else ""))

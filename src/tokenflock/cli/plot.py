@@ -22,6 +22,8 @@ Training = Literal["training"]
 Steering = Literal["steering"]
 Branch = Literal["bifurcation"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
+# one list of words, since help names each part of a union
+Kind = Literal["auto", Tokens, Statistics, Ensemble, Measure, Training, Steering, Branch]
 # what can be drawn of each, by the names of the plots; the first is the default
 KINDS = {
     "a run": get_args(Tokens) + get_args(Statistics),
@@ -81,7 +83,7 @@ def plot(
     /,
     *,
     kind: Annotated[
-        Literal["auto"] | Tokens | Statistics | Ensemble | Measure | Training | Steering | Branch,
+        Kind,
         Parameter(
             help=(
                 "what to draw; auto is overview for a run, phase-diagram for an ensemble,"

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from tokenflock.cli import stopping
 from tokenflock.cli.console import console, described, hanging, keep_compiled, say
-from tokenflock.pages.html import greek
 from tokenflock.reproduction.item import find, papers
 from tokenflock.reproduction.mathematics import unicode
 
@@ -94,6 +93,6 @@ def _list() -> None:
         hanging(Text.assemble((paper.name, "bold"), f"  {paper.title}"), 2)
         width = max(len(item.name) for item in paper.items) + 4
         for item in paper.items:
-            said = f"{unicode(item.source)}: {unicode(greek(item.title))}"
+            said = f"{unicode(item.source)}: {unicode(item.title)}"
             described(f"  {item.name}", said, width)
         console.print()

@@ -27,7 +27,10 @@ def rerun(
     *,
     set: Annotated[
         list[str] | None,
-        Parameter(help="a change, e.g. beta=9, seed=1, t=60 or solver.h=0.05; as often as needed"),
+        Parameter(
+            help="a change, e.g. beta=9, seed=1, t=60 or solver.h=0.05; as often as needed",
+            negative=(),
+        ),
     ] = None,
     out: Annotated[Path, Parameter(help="the file to write")] = Path("again.nc"),
 ) -> None:

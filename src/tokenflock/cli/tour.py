@@ -14,6 +14,7 @@ from tokenflock.files import made_folder
 _STEP = 0.25  # of time, with which the method of Runge and Kutta errs by 1e-5 or so
 _END = 10_000  # time after which the tour waits no longer for the last merge
 _PICTURES = 200
+_DOTS = 160  # of an inch of the figure: for a screen, and quick
 
 _INTRO = """[bold]Tokens as particles.[/] n = {n} tokens start at random on the circle \
 and attract each other by self-attention,
@@ -67,7 +68,8 @@ def tour(
     paths = {name: out / name for name in ("run.nc", "overview.png", "film.html")}
     flock.save(run, paths["run.nc"])
     stage = _longest(flock, run)
-    plots.save_figure(plots.overview(run, log_time=True, clusters_at=stage), paths["overview.png"])
+    figure = plots.overview(run, log_time=True, clusters_at=stage)
+    plots.save_figure(figure, paths["overview.png"], dpi=_DOTS)
     with progress("filming") as report:
         plots.film(
             run,

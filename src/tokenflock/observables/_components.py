@@ -7,6 +7,7 @@ from abc import abstractmethod
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Bool, Int
 
 from tokenflock.observables.observable import CosineObservable, cosines, pairs
@@ -45,6 +46,18 @@ class ByClusters(CosineObservable):
     def of_cosines(self, G: Rows, w: Weights) -> Array:
         return self.of_labels(components(counted(1 - self.delta <= G, w)))
 
+    def on_host(self, x: Array, w: Array) -> Array | None:
+        """Few tokens in many frames, without a program that each number of frames compiles anew."""
+        if self.radius is not None or x.shape[1] > FEW:
+            return None
+        tokens = np.asarray(x)
+        square = np.sum(tokens * tokens, axis=-1, keepdims=True)
+        u = tokens / np.sqrt(np.where(square > 0, square, 1))
+        counts = np.asarray(w) > 0
+        close = (1 - np.asarray(self.delta) <= u @ u.mT) | np.eye(u.shape[1], dtype=bool)
+        labels = of_frames(close & counts[:, :, None] & counts[:, None, :])
+        return jax.vmap(self.of_labels)(jnp.asarray(labels))
+
     @abstractmethod
     def of_labels(self, labels: Int[Array, " n"]) -> Array:
         """The value for the first index of each token's cluster, -1 where none counts."""
@@ -63,6 +76,23 @@ def components(near: Bool[Array, "n n"]) -> Int[Array, " n"]:
     """
     n = near.shape[0]
     return by_squaring(near) if is_counted(n) and n <= FEW else by_hooking(near)
+
+
+def of_frames(near: np.ndarray) -> np.ndarray:
+    """`components` of each of many frames (frame, n, n), on the host.
+
+    Each token takes the least index that it or a neighbour has found, and then what was found
+    there, until nothing changes.
+    """
+    frames, n = near.shape[:2]
+    first = np.tile(np.append(np.arange(n, dtype=np.int32), n), (frames, 1))  # n stands for nobody
+    moves = True
+    while moves:
+        least = np.where(near, first[:, None, :-1], n).min(axis=-1)
+        found = np.take_along_axis(first, least, axis=1)
+        moves = bool((found != first[:, :-1]).any())
+        first[:, :-1] = found
+    return np.where(first[:, :-1] < n, first[:, :-1], -1)
 
 
 def by_squaring(near: Bool[Array, "n n"]) -> Int[Array, " n"]:

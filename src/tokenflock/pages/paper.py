@@ -16,7 +16,7 @@ from tokenflock.pages import html as pages
 from tokenflock.pages.claims import counted
 from tokenflock.reproduction.claim import FAILS, NOT_RUN
 from tokenflock.reproduction.item import Paper, papers
-from tokenflock.reproduction.mathematics import mathml
+from tokenflock.reproduction.mathematics import mathml, unicode
 from tokenflock.reproduction.numerals import interval, measured
 from tokenflock.reproduction.outcome import Outcome
 
@@ -58,7 +58,7 @@ def _in_words(number: int) -> str:
 def _head(outcomes: Sequence[Outcome], folder: Path) -> str:
     known = _papers(outcomes)
     references = "".join(f"<p class='soft'>{escape(paper.reference)}</p>" for paper in known)
-    questions = " ".join(pages.prose(paper.question) for paper in known if paper.question)
+    questions = " ".join(mathml(paper.question) for paper in known if paper.question)
     count = Counter(claim.verdict for outcome in outcomes for claim in outcome.claims)
     totals = "".join(
         f"<span class='{verdicts.css(verdict) if count[verdict] else 'none'}'>"
@@ -102,7 +102,7 @@ def _cover(outcomes: Sequence[Outcome], folder: Path) -> str:
     if not drawn:
         return ""
     stem = drawn[0].figures[0]
-    more = f"<a href='#{_anchor(drawn[0])}'>{pages.prose(drawn[0].item.source)}</a>"
+    more = f"<a href='#{_anchor(drawn[0])}'>{mathml(drawn[0].item.source)}</a>"
     return (
         f"<figure class='cover'>{_picture(drawn[0], stem, folder)}"
         f"<figcaption>{_caption(drawn[0], stem)}(From {more}.)</figcaption></figure>"
@@ -111,8 +111,8 @@ def _cover(outcomes: Sequence[Outcome], folder: Path) -> str:
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
     rows = "\n".join(
-        f"<li><a href='#{_anchor(outcome)}'>{pages.prose(outcome.item.source)}</a>:"
-        f" {pages.prose(outcome.item.title)} <span class='verdict {verdicts.css(outcome.verdict)}'>"
+        f"<li><a href='#{_anchor(outcome)}'>{mathml(outcome.item.source)}</a>:"
+        f" {mathml(outcome.item.title)} <span class='verdict {verdicts.css(outcome.verdict)}'>"
         f"{', '.join(counted(outcome.claims).values())}</span></li>"
         for outcome in outcomes
     )
@@ -149,8 +149,8 @@ def _section(outcome: Outcome, folder: Path) -> str:
         f"{_caption(outcome, path)}<a href='{quote(path)}'>mp4</a></figcaption></figure>"
         for path in outcome.films
     )
-    source = f"<span class='source'>({pages.prose(item.source)})</span>"
-    head = f"<h2 id='{_anchor(outcome)}'>{pages.prose(item.title)} {source}</h2>"
+    source = f"<span class='source'>({mathml(item.source)})</span>"
+    head = f"<h2 id='{_anchor(outcome)}'>{mathml(item.title)} {source}</h2>"
     how = f"<details><summary>How it was computed</summary>{pages.paragraphs(item.how)}</details>"
     claims = verdicts.table(outcome.claims)
     shown = [head, _facts(outcome), pictures, _live(outcome), films, claims, how, _remake(outcome)]
@@ -163,8 +163,9 @@ def _facts(outcome: Outcome) -> str:
         return f"<p class='not-run'>{escape(outcome.problem)}</p>"
     if outcome.problem:
         return f"<p class='fails'>It broke.</p><pre>{escape(outcome.problem)}</pre>"
-    facts = f"{outcome.setting}. {outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
-    return f"<p class='soft'>{pages.prose(facts)}</p>"
+    took = f"{outcome.scale.capitalize()} scale, {_duration(outcome.seconds)}."
+    facts = f"{verdicts.sentence(outcome.setting)} {took}"
+    return f"<p class='soft'>{mathml(facts)}</p>"
 
 
 def _figure(outcome: Outcome, stem: str, folder: Path) -> str:
@@ -185,7 +186,7 @@ def _picture(outcome: Outcome, stem: str, folder: Path) -> str:
 
 def _caption(outcome: Outcome, place: str) -> str:
     caption = outcome.item.caption_of(_part(outcome, place))
-    return f"{pages.prose(caption)} " if caption else ""
+    return f"{mathml(caption)} " if caption else ""
 
 
 def _part(outcome: Outcome, place: str) -> str:
@@ -199,8 +200,8 @@ def _live(outcome: Outcome) -> str:
     place = quote(outcome.live)
     return (
         f"<figure class='live'><iframe loading='lazy' src='{place}'"
-        f" title='{escape(outcome.item.source)}, live'></iframe><figcaption>Live: the same law,"
-        f" computed in this page. Press play, drag to turn. <a href='{place}'>On a page of its"
+        f" title='{escape(unicode(outcome.item.source))}, live'></iframe><figcaption>Live: the same"
+        f" law, computed in this page. Press play, drag to turn. <a href='{place}'>On a page of its"
         " own</a></figcaption></figure>"
     )
 

@@ -21,6 +21,7 @@ from tokenflock.pages import html as pages
 from tokenflock.plots import look, panels, save_figure, style
 from tokenflock.plots.bands import band
 from tokenflock.plots.styles import ThemeName
+from tokenflock.reproduction.mathematics import mathml
 
 _COSINE = r"$\langle x_i,\,x_j\rangle/|x_i||x_j|$"
 _LAYERS = (
@@ -87,7 +88,7 @@ def write(
             f"<h1>{escape(title)}: do {whose} tokens cluster?</h1>",
             f"<p class='lead'>{' '.join(_headline(result) for result in results)}</p>",
             drawn.picture(lambda: curves(results), _LAYERS, _shown(results)),
-            f"<p class='soft'>{pages.prose(_sentence(results[0]))}</p>",
+            f"<p class='soft'>{mathml(_sentence(results[0]))}</p>",
             "<h2>The first layer and the last</h2>",
             _table(results),
             "<h2>Distribution of cosines</h2>",
@@ -237,7 +238,7 @@ class _Drawn:
                 place = self.folder / f"{self.count}-{theme}.png"
                 places.append(save_figure(draw(), place, dpi=dots))
         picture = pages.picture(places[0], alt, places[1])
-        return f"<figure>{picture}<figcaption>{pages.prose(caption)}</figcaption></figure>"
+        return f"<figure>{picture}<figcaption>{mathml(caption)}</figcaption></figure>"
 
 
 def _by_layer(values: xr.DataArray, result: xr.Dataset) -> xr.DataArray:
@@ -265,7 +266,7 @@ def _headline(result: xr.Dataset) -> str:
     cosines = [float(part.mean_cosine.mean()) for part in (first, last)]
     counts = [float(part.cluster_count.mean()) for part in (first, last)]
     verb = "rises" if cosines[1] > cosines[0] else "falls"
-    return pages.prose(
+    return mathml(
         f"From the first to the last of {result.sizes['layer']} states of {name} the mean cosine of"
         f" two tokens {verb} from ${cosines[0]:.2f}$ to ${cosines[1]:.2f}$ (1 is one cluster), and"
         f" the number of clusters goes from ${counts[0]:.3g}$ to ${counts[1]:.3g}$."
@@ -352,14 +353,14 @@ def _matrices(matrices: xr.Dataset, drawn: _Drawn) -> list[str]:
     beta, radius = matrices.beta.values, matrices.radius.values
     positive = float((matrices.values_of_all.sel(part="real") > 0).mean())
     facts = (
-        f"Tokens have length {radius.min():.3g} to {radius.max():.3g}; the effective β of its heads"
-        f" is {beta.min():.3g} to {beta.max():.3g} (median {np.median(beta):.3g});"
+        f"Tokens have length {radius.min():.3g} to {radius.max():.3g}; the effective $β$ of its"
+        f" heads is {beta.min():.3g} to {beta.max():.3g} (median {np.median(beta):.3g});"
         f" {100 * positive:.0f} % of the eigenvalues of the values have a positive real part."
         " Colours: the first block, then the last."
     )
     return [
         "<h2>Its matrices</h2>",
-        f"<p>{pages.prose(facts)}</p>",
+        f"<p>{mathml(facts)}</p>",
         drawn.picture(
             lambda: spectra(matrices), _SPECTRA, "Eigenvalues of its matrices in the complex plane."
         ),

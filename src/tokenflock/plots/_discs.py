@@ -115,7 +115,8 @@ def _meaning_of_words(words: np.ndarray) -> str:
     count = len(np.unique(words))
     if count == 1:
         return ""
-    return "colours: words" if count <= _COLOURS else f"colours: the {_COLOURS} commonest words"
+    what = "letters" if max(map(len, words)) == 1 else "words"
+    return f"colours: {what if count <= _COLOURS else f'the {_COLOURS} commonest {what}'}"
 
 
 def _meaning_of_clusters(labels: np.ndarray, group: np.ndarray, moment: str) -> str:

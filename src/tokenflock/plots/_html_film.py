@@ -44,7 +44,7 @@ def write_html(path: Path, scene: Scene, fps: float, progress: Callable[[float],
         "HEIGHT": str(height),
         "HEAD": json.dumps(head, separators=(",", ":")),
         "BACKDROP": base64.b64encode(_png(scene.backdrop())).decode(),
-        "RECORDS": base64.b64encode(zlib.compress(stream, 9)).decode(),
+        "RECORDS": base64.b64encode(zlib.compress(stream)).decode(),
     }
     page = _PAGE.read_text(encoding="utf-8")
     for name, text in filled.items():
@@ -80,5 +80,5 @@ def _png(picture: np.ndarray) -> bytes:
 
     stream = io.BytesIO()
     few = Image.fromarray(picture[..., :3]).quantize(_COLOURS, dither=Image.Dither.NONE)
-    few.save(stream, "PNG", optimize=True)
+    few.save(stream, "PNG")
     return stream.getvalue()

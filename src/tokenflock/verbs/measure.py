@@ -17,7 +17,7 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.place import hosted, placed
 from tokenflock.engines.tiled import MANY
 from tokenflock.errors import OverflowWarning, UserError, overflowed, require
-from tokenflock.observables.observable import CosineObservable, Observable, cosines, reads_cosines
+from tokenflock.observables.observable import CosineObservable, Observable, cosines
 from tokenflock.precision import cast, precision
 from tokenflock.shapes import Array
 
@@ -121,15 +121,15 @@ def _chunks(count: int, most: int) -> list[np.ndarray]:
 
 def _chunk(observables: Sequence[Observable], x: jax.Array, w: jax.Array) -> Iterator[Array]:
     many = x.shape[1] >= MANY
-    whole = [observable for observable in observables if not (many and observable.strips)]
-    G = _cosines(x) if any(map(reads_cosines, whole)) else None
+    G = None
     for observable in observables:
         quick = observable.on_host(x, w) if hosted(x) else None
         if quick is not None:
             yield quick
         elif many and observable.strips:
             yield _by_strips(observable, x, w)
-        elif G is not None and isinstance(observable, CosineObservable) and observable.by_cosines:
+        elif isinstance(observable, CosineObservable) and observable.by_cosines:
+            G = _cosines(x) if G is None else G
             yield _of_cosines(observable, G, w)
         else:
             yield _of_tokens(observable, x, w)

@@ -17,7 +17,6 @@ from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.neural_ode import NeuralODE
 from tokenflock.dynamics.streamed import Streamed
 from tokenflock.engines import single as engine
-from tokenflock.engines.coalescing import coalescing
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.place import placed
 from tokenflock.engines.tiled import MANY, for_many, law_refusal
@@ -151,9 +150,14 @@ class Setting:
         if isinstance(solver, Adaptive):
             tolerances = solver.tolerances(self.dtype)
             if self.coalesce is not None:
+                from tokenflock.engines.coalescing import coalescing
+
                 yield from coalescing(law, solver, x, w, keep, tolerances, event, self.coalesce)
                 return
-            blocks = engine.adaptive(law, solver, x, w, keep, tolerances, event)
+            # diffrax takes half a second to import, which steps of one length need not wait for
+            from tokenflock.engines.adaptive import adaptive
+
+            blocks = adaptive(law, solver, x, w, keep, tolerances, event)
         else:
             fixed = cast(fixed_step(solver), self.dtype)
             blocks = engine.fixed(law, fixed, x, w, steps, key, event)
@@ -222,12 +226,14 @@ def flow(
     >>> flow(SelfAttention(), Uniform(n=4, d=3), t=5.0)([0.0, 1.0, 4.9]).shape
     (3, 4, 3)
     """
+    from tokenflock.engines.adaptive import interpolant
+
     start = start if isinstance(start, Start) else Given(start)
     solver = solver or Adaptive()
     check(dynamics, start, solver, t, None, 2)
     with precision("float64"), placed(*start.shape):
         law, x, w, _ = prepare(dynamics, start, seed, "float64")
-        inside = engine.interpolant(law, solver, x, w, t, solver.tolerances("float64"))
+        inside = interpolant(law, solver, x, w, t, solver.tolerances("float64"))
 
     def evaluate(times: Sequence[float] | float) -> np.ndarray:
         wanted = np.atleast_1d(np.asarray(times, dtype=float))

@@ -1,14 +1,15 @@
 """All tokens go to the first.
 
-Causal attention with V = I: the first token hears itself only and stays. Sixteen uniform tokens on
-S^2 with random Q and K (Gaussian entries of variance 1/d, beta = 1) are followed by RK4 (h = 0.1)
-to t = 400. Two tokens: the second sees a token that does not move, so it closes the angle at half
-the speed of a pair of SA, and the closed form is twice as long. At consensus all logits are equal
-and token k hears 1/k of each token up to itself, whatever Q, K and beta: the flow is x_k' = (1/k)
-sum_(j<k) (x_j - x_k), with the eigenvalues -(k-1)/k. The slowest, -1/2, is that of the second
-token, and in its eigenvector token k is k - 1 times as far from the first. With other values V the
-first token follows x' = P_x V x alone, in closed form; where it ends, the others are conjectured to
-end too (up to sign where the largest eigenvalue is simple; see open-problems/causal-limits).
+Causal attention with $V = I$: the first token hears itself only and stays. Sixteen uniform tokens
+on $S^2$ with random $Q$ and $K$ (Gaussian entries of variance $1/d$, $β = 1$) are followed by RK4
+($h = 0.1$) to $t = 400$. Two tokens: the second sees a token that does not move, so it closes the
+angle at half the speed of a pair of SA, and the closed form is twice as long. At consensus all
+logits are equal and token $k$ hears $1/k$ of each token up to itself, whatever $Q$, $K$ and $β$:
+the flow is $x_k' = (1/k) Σ_(j<k) (x_j − x_k)$, with the eigenvalues $−(k−1)/k$. The slowest,
+$−1/2$, is that of the second token, and in its eigenvector token $k$ is $k − 1$ times as far from
+the first. With other values $V$ the first token follows $x' = P_x V x$ alone, in closed form; where
+it ends, the others are conjectured to end too (up to sign where the largest eigenvalue is simple;
+see open-problems/causal-limits).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def compute(scale: Scale) -> xr.DataTree:
     met = [_pair(beta, angle) for beta, angle in PAIRS]
     pairs = xr.Dataset({"met": ("pair", met)}, coords={"beta": ("pair", [b for b, _ in PAIRS])})
     values = {f"values/{name}": _values(V, seeds) for name, V in VALUES.items()}
-    setting = f"n = {N}, d = {D}, beta = 1, random Q and K, {seeds} seeds, t up to {END:g}"
+    setting = f"$n = {N}$, $d = {D}$, $β = 1$, random $Q$ and $K$, {seeds} seeds, $t$ up to {END:g}"
     parts = {"/": xr.Dataset(attrs={"setting": setting}), "flow": flow, "pairs": pairs}
     return xr.DataTree.from_dict(parts | {"rest": _rest()} | values)
 

@@ -1,12 +1,12 @@
 """Two hundred tokens on the circle: who leads, who follows, and how long leaders hold.
 
-Uniform tokens, n = 200, d = 2, beta = 64, follow causal attention by RK4 (h = 0.25). Strong centres
-are farther than delta = 4 beta^(-1/2) = 0.5 from all earlier tokens. As long as no earlier token
-has come closer than c beta^(-1/2) to a centre that had a gap of c (1 + 2 eps) beta^(-1/2), they
-pull token j by h(c beta^(-1/2)) each at most, h(x) = e^(beta (cos x - 1)) sin x; so it stays within
-eps c beta^(-1/2) for T_j = eps c beta^(-1/2) / ((j - 1) h). That is checked for c = 3, eps = 1/6
-(gap 0.5, short times), and for c = 6, eps = 1e-4 and 24 tokens (long times). Snapshots at t = 75
-and 150 show the clusters.
+Uniform tokens, $n = 200$, $d = 2$, $β = 64$, follow causal attention by RK4 ($h = 0.25$). Strong
+centres are farther than $δ = 4 β^(−1/2) = 0.5$ from all earlier tokens. As long as no earlier token
+has come closer than $c β^(−1/2)$ to a centre that had a gap of $c (1 + 2 ε) β^(−1/2)$, they pull
+token $j$ by $h(c β^(−1/2))$ each at most, $h(x) = e^(β (cos x − 1)) sin x$; so it stays within $ε c
+β^(−1/2)$ for $T_j = ε c β^(−1/2) / ((j − 1) h)$. That is checked for $c = 3$, $ε = 1/6$ (gap 0.5,
+short times), and for $c = 6$, $ε = 1e-4$ and 24 tokens (long times). Snapshots at $t = 75$ and 150
+show the clusters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOURCE = "Figure 2"
 LEMMA = "Lemma 5.1 of arXiv 2411.04990: strong centres are nearly fixed (a secondary source)"
 CAPTION = (
     "See tokens gather around strong centres (full triangles), which stay where they were, while"
-    " tokens at further centres (empty triangles) may move on."
+    " tokens at the other Rényi centres (open triangles) may move on."
 )
 N, BETA, END, STEP = 200, 64.0, 150.0, 0.25
 DELTA = 4 / np.sqrt(BETA)
@@ -47,8 +47,8 @@ def compute(scale: Scale) -> xr.DataTree:
     later = np.unique(np.floor(np.geomspace(10, limit, 120) / STEP) * STEP)
     long = [_run(LONG_N, np.append(0.0, later), seed) for seed in range(more)]
     setting = (
-        f"n = {N}, d = 2, beta = {BETA:g}, delta = {DELTA:g}, {seeds} seeds, t up to {END:g}; long:"
-        f" n = {LONG_N}, t up to {limit:.0f}, {more} seeds"
+        f"$n = {N}$, $d = 2$, $β = {BETA:g}$, $δ = {DELTA:g}$, {seeds} seeds, $t$ up to {END:g};"
+        f" long: $n = {LONG_N}$, $t$ up to {limit:.0f}, {more} seeds"
     )
     return xr.DataTree.from_dict(
         {

@@ -1,13 +1,14 @@
 """Lost in the middle: which positions the last token listens to.
 
-Tokens on the circle hear only their past, near tokens more (weights ~ e^(-lambda (j - k)/N), the
-law `CausalBias`). While the tokens are uniform, a bump of degree m of token k grows in token j by
-the rate a_m w_jk, a_m = m^2 I_m(beta), so that the influence of position k on the last token at
-depth t is the last row of e^(a_m t W), W = (w_jk), summed over m with the weights e^(-pi^2 m^2/(2
-M^2)) of a bump of width 1/M. For many tokens it becomes S_t(s) in closed form; it rises at the end
-s = 1 until t_crit, and falls ever after. Checked: the rates on the law itself (Monte Carlo at t =
-0), the chain e^(a t W) with the law's own W for N = 200 and 400 against S_t and t_crit
-(extrapolated to N = infinity), and an ensemble of the full, nonlinear law (N = 16).
+Tokens on the circle hear only their past, near tokens more (weights $∼ e^(−λ (j − k)/N)$, the law
+`CausalBias`). While the tokens are uniform, a bump of degree $m$ of token $k$ grows in token $j$ by
+the rate $a_m w_(jk)$, $a_m = m^2 I_m(β)$, so that the influence of position $k$ on the last token
+at depth $t$ is the last row of $e^(a_m t W)$, $W = (w_(jk))$, summed over $m$ with the weights
+$e^(−π^2 m^2/(2 M^2))$ of a bump of width $1/M$. For many tokens it becomes $S_t(s)$ in closed form;
+it rises at the end $s = 1$ until $t_crit$, and falls ever after. Checked: the rates on the law
+itself (Monte Carlo at $t = 0$), the chain $e^(a t W)$ with the law's own $W$ for $N = 200$ and 400
+against $S_t$ and $t_crit$ (extrapolated to $N = ∞$), and an ensemble of the full, nonlinear law ($N
+= 16$).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ SOURCE = "arXiv 2605.09213: lost in the middle"
 CAPTION = (
     "See the influence of position $s$ on the last token (left; lines: closed form, dots: a chain"
     " of 400 tokens): the end counts more than the middle before $t_crit$, and no more after it;"
-    " sixteen tokens of the full law (right) show the end only."
+    " sixteen tokens of the full law (right), which do not stay uniform, show the end only."
 )
 BETA, SLOPE, M = 1.0, 1.0, 8.0
 MODES = np.arange(1, 9)  # a_m t falls like e^(-m log m): eight are enough at beta = 1
@@ -69,8 +70,8 @@ def compute(scale: Scale) -> xr.DataTree:
     rates = _rates(samples)
     parts = {"chain": chain, "rates": rates, "full": _full(repeats, scale)}
     setting = (
-        f"beta = {BETA:g}, lambda = {SLOPE:g}, M = {M:g}; chains of 200 and 400 tokens; the law:"
-        f" {FEW} tokens, {samples} samples at t = 0, {repeats} systems to t = {DEEP:g}"
+        f"$β = {BETA:g}$, $λ = {SLOPE:g}$, $M = {M:g}$; chains of 200 and 400 tokens; the law:"
+        f" {FEW} tokens, {samples} samples at $t = 0$, {repeats} systems to $t = {DEEP:g}$"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting}), **parts})
 
@@ -172,7 +173,7 @@ def draw(data: xr.DataTree) -> Figure:
             left.plot(PLACES, chain.influence.sel(n=400, t=t), "o", color=colour, markersize=3.5)
         critical = float(middle_critical_time(BETA, SLOPE, M))
         left.set(yscale="log", xlabel="position $s$", ylabel="influence on the last token")
-        left.set_title(rf"$t_{{crit}}={critical:.3f}$")
+        left.set_title(rf"$t_\mathrm{{crit}}={critical:.3f}$ (dots: chains, lines: their limit)")
         left.legend(fontsize="small", ncols=2, loc="upper right")
     with look(right) as theme:
         right.errorbar(
@@ -188,7 +189,7 @@ def draw(data: xr.DataTree) -> Figure:
         right.set(xlabel="position $k$ of 16", ylabel="mean cosine with the last token")
         right.set_ylim(0, 1.35 * float(full.cosine.max()))
         right.legend(fontsize="small")
-        right.set_title(f"the full law at $t={DEEP:g}$")
+        right.set_title(f"The full law at $t={DEEP:g}$")
     return figure
 
 

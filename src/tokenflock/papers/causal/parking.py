@@ -1,10 +1,10 @@
-"""How many tokens lead: strong Renyi centres and Renyi centres.
+"""How many tokens lead: strong Rényi centres and Rényi centres.
 
-A strong centre is farther than delta from all earlier tokens; a centre is farther than delta from
-all earlier centres, which is Renyi's parking problem with cars of length delta. Uniform tokens are
-drawn many times and counted: strong centres of n = 20 and n = 200 tokens on the circle, on S^2 and
-on S^3, and centres of 4000 tokens on the circle. After n tokens the car park lacks e^(-2 gamma)/t
-cars per car length of its limit, t = n delta/(2 pi), gamma Euler's constant.
+A strong centre is farther than $δ$ from all earlier tokens; a centre is farther than $δ$ from all
+earlier centres, which is Rényi's parking problem with cars of length $δ$. Uniform tokens are drawn
+many times and counted: strong centres of $n = 20$ and $n = 200$ tokens on the circle, on $S^2$ and
+on $S^3$, and centres of 4000 tokens on the circle. After $n$ tokens the car park lacks $e^(−2 γ)/t$
+cars per car length of its limit, $t = n δ/(2 π)$, $γ$ Euler's constant.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def compute(scale: Scale) -> xr.Dataset:
         coords={"d": ("case", [d for d, _ in CASES]), "n": ("case", [n for _, n in CASES])},
         attrs={
             "setting": (
-                f"strong centres: delta = {DELTA:g}, {repeats} draws each; centres: circle, delta ="
-                f" {PARKING_DELTA:g}, n = {PARKING_N}, {parks} draws"
+                f"strong centres: $δ = {DELTA:g}$, {repeats} draws each; centres: circle, $δ ="
+                f" {PARKING_DELTA:g}$, $n = {PARKING_N}$, {parks} draws"
             )
         },
     )

@@ -1,15 +1,15 @@
 """Separated caps: how long tokens stay in them.
 
-Three caps about the axes of R^3. Tokens that start in S_q(eps) = {<x, w_q> >= 1 - eps} must stay in
-S_q(2 eps) up to a time T_2 >= (eps/n) e^((1 - alpha) beta), alpha the largest cosine between two
-different caps S(2 eps), provided that 1 - alpha - 8 eps - log(2 n^2/eps)/beta > 0; and tokens of a
-cap must have met up to 2 e^(-lambda beta) in squared distance by T_1 = 2 n e^(8 eps beta) + e n
-lambda beta^2/(beta - 1). Here eps = 0.01, for SA and USA (weights e^(beta (<x, y> - 1)) / n).
+Three caps about the axes of $R^3$. Tokens that start in $S_q(ε) = {⟨x, w_q⟩ ≥ 1 − ε}$ must stay in
+$S_q(2 ε)$ up to a time $T_2 ≥ (ε/n) e^((1 − α) β)$, $α$ the largest cosine between two different
+caps $S(2 ε)$, provided that $1 − α − 8 ε − log(2 n^2/ε)/β > 0$; and tokens of a cap must have met
+up to $2 e^(−λ β)$ in squared distance by $T_1 = 2 n e^(8 ε β) + e n λ β^2/(β − 1)$. Here $ε =
+0.01$, for SA and USA (weights $e^(β (⟨x, y⟩ − 1)) / n$).
 
 Alone: one token in the middle of each cap. Their cosines stay equal, so that the moment at which
 they leave has a closed form; it is followed over many decades with the clock of the way.
-Crowds: four tokens in each cap, uniform in S_q(eps), for several seeds.
-The scalar lemma inside the proof, du/dt = u (1 - u) e^(beta (u - 1)), is integrated on a grid.
+Crowds: four tokens in each cap, uniform in $S_q(ε)$, for several seeds.
+The scalar lemma inside the proof, $du/dt = u (1 − u) e^(β (u − 1))$, is integrated on a grid.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def compute(scale: Scale) -> xr.DataTree:
         },
         coords={"law": list(LAWS), "beta": [*CROWD_BETAS]},
     )
-    setting = f"d = 3, three caps, eps = {EPS:g}; alone: n = 3; crowds: n = 12, {seeds} seeds"
+    setting = f"$d = 3$, three caps, $ε = {EPS:g}$; alone: $n = 3$; crowds: $n = 12$, {seeds} seeds"
     parts = {"/": xr.Dataset(attrs={"setting": setting}), "alone": alone, "crowd": crowd}
     return xr.DataTree.from_dict(parts | {"lemma": _lemma()})
 

@@ -1,11 +1,11 @@
 """The kinetic example: five tokens on the circle, four merges, and a long wait before the last.
 
-Five tokens on the circle start where the published code puts them, at beta = 4. They follow SA, and
-USA in the clock of the paper (weights e^(beta (<x, y> - 1)) / n, at most 1 / n), until all have met
-(cosine 0.999); tokens within 1e-9 of each other are one heavy token. Four moments are kept: 1 meets
-2, 4 meets 5, 3 meets 4, and the two clusters that are left meet. The same moments and energies come
-from the equations of the five angles by another solver (DOP853, tolerance 1e-12), and that of the
-last merge from the closed form for two clusters of masses 2/5 and 3/5.
+Five tokens on the circle start where the published code puts them, at $β = 4$. They follow SA, and
+USA in the clock of the paper (weights $e^(β (⟨x, y⟩ − 1)) / n$, at most $1 / n$), until all have
+met (cosine 0.999); tokens within $1e-9$ of each other are one heavy token. Four moments are kept: 1
+meets 2, 4 meets 5, 3 meets 4, and the two clusters that are left meet. The same moments and
+energies come from the equations of the five angles by another solver (DOP853, tolerance $1e-12$),
+and that of the last merge from the closed form for two clusters of masses $2/5$ and $3/5$.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tokenflock.theory import merging_time
 SOURCE = "Kinetic example (published code)"
 CAPTION = (
     "See five angles become two soon and one late, and the energy climb in steps at the four"
-    " moments at which tokens meet (vertical lines)."
+    " moments at which two tokens or clusters meet (vertical grey lines)."
 )
 BETA, DELTA, LENGTH, END = 4.0, 1e-3, 400.0, 1e5  # LENGTH: T of the published run
 START = np.array(
@@ -69,7 +69,7 @@ def compute(scale: Scale) -> xr.DataTree:
         name.lower(): _run(name, np.union1d(times, float(row[-1]) * np.array([0.9, 0.97, 0.995])))
         for name, row in zip(LAWS[:2], met)
     }
-    setting = f"n = 5, d = 2, beta = {BETA:g}; the angles of the published code"
+    setting = f"$n = 5$, $d = 2$, $β = {BETA:g}$; the angles of the published code"
     return xr.DataTree.from_dict(
         {"/": xr.Dataset(attrs={"setting": setting}), "moments": moments, **runs}
     )
@@ -148,7 +148,15 @@ def _draw(top: Axes, bottom: Axes, data: xr.DataTree, name: str) -> None:
             top.set_ylabel("angle (degrees)")
             bottom.set_ylabel("energy (1 at consensus)")
             top.legend(
-                title="token", fontsize="small", ncols=5, columnspacing=0.8, loc="upper left"
+                title="token",
+                fontsize="small",
+                ncols=5,
+                columnspacing=0.8,
+                loc="upper left",
+                frameon=True,
+                framealpha=1,
+                facecolor=theme.paper,
+                edgecolor="none",
             )
 
 

@@ -1,12 +1,12 @@
-"""The staircase: at large beta the energy climbs in steps, from one sum of squared masses to the
+"""The staircase: at large $β$ the energy climbs in steps, from one sum of squared masses to the
 next.
 
-Five tokens on the circle at the angles of the published code, 0.5 log(beta_0) / sqrt(beta_0) (0,
-0.5, 2, 4, 7) with beta_0 = 2000, follow USA (weights e^(beta (<x, y> - 1)) / n) for beta = 500 to
-4000 until all are one; times reach 10^134, so tokens within 1e-9 are one heavy token and the solver
+Five tokens on the circle at the angles of the published code, $0.5 log(β_0)/√β_0$ times (0, 0.5, 2,
+4, 7) with $β_0 = 2000$, follow USA (weights $e^(β (⟨x, y⟩ − 1)) / n$) for $β = 500$ to 4000 until
+all are one; times reach $10^134$, so tokens within $1e-9$ are one heavy token and the solver
 follows the way that tokens go. Forces between pairs are opposite, so the sum of the angles stays;
 clusters sit at their means, and the pair with the smallest gap merges next: 1 and 2, then 3 with
-them, then 4 and 5 (gap 3, while 4 is 19/6 from the first three), then all. Every merge is that of
+them, then 4 and 5 (gap 3, while 4 is $19/6$ from the first three), then all. Every merge is that of
 two clusters alone, whose time has a closed form. The published code moves by normalised gradients
 instead of time, along the same paths.
 """
@@ -73,7 +73,7 @@ def compute(scale: Scale) -> xr.Dataset:
             "drift": ("beta", [run[3] for run in runs]),
         },
         coords={"beta": list(BETAS), "merge": list(MERGES), "plateau": list(PLATEAUS)},
-        attrs={"setting": "n = 5, d = 2, USA, beta = 500 to 4000, the published angles"},
+        attrs={"setting": "$n = 5$, $d = 2$, USA, $β = 500$ to 4000, the published angles"},
     )
 
 

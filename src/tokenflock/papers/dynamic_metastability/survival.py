@@ -1,17 +1,17 @@
-"""Random data: how long until consensus, over beta, n and d.
+"""Random data: how long until consensus, over $β$, $n$ and $d$.
 
-Pairs: two uniform tokens of SA on S^(d-1) have met when their cosine is 0.999. The time is a
+Pairs: two uniform tokens of SA on $S^(d−1)$ have met when their cosine is 0.999. The time is a
 decreasing function of the cosine that they start with (`merging_time`), and the share of the sphere
 that is farther than an angle is a cap, so that survival and mean time have closed forms. Near the
-antipode the angle that is missing grows at the rate r = 2/(1 + e^(2 beta)), so late survival falls
-like e^(-(d-1) r t). Many systems are run by RK4 (h = 0.2) up to t = 300.
+antipode the angle that is missing grows at the rate $r = 2/(1 + e^(2 β))$, so late survival falls
+like $e^(−(d−1) r t)$. Many systems are run by RK4 ($h = 0.2$) up to $t = 300$.
 
-Crowds: eight uniform tokens, the same. Their last two clusters have masses m and 1 - m, and the
-rate r(m) is least for equal masses.
+Crowds: eight uniform tokens, the same. Their last two clusters have masses $m$ and $1 − m$, and the
+rate $r(m)$ is least for equal masses.
 
-Last merges: twelve uniform tokens on S^2 at beta = 9, one by one, tokens within 1e-9 as one: from
-the masses and the angle of the last two clusters at any moment the closed form for two clusters
-tells when they meet.
+Last merges: twelve uniform tokens on $S^2$ at $β = 9$, one by one, tokens within $1e-9$ as one:
+from the masses and the angle of the last two clusters at any moment the closed form for two
+clusters tells when they meet.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def compute(scale: Scale) -> xr.DataTree:
     ]
     last = [_last(seed) for seed in range(seeds)]
     setting = (
-        f"SA, delta = {DELTA:g}; pairs: {pairs} systems each, crowds: n = {N}, {crowds} systems"
-        f" each, beta = 1, 2, 3, d = 2, 3, 8; last merges: n = {LAST_N}, d = 3,"
-        f" beta = 9, {seeds} seeds"
+        f"SA, $δ = {DELTA:g}$; pairs: {pairs} systems each, crowds: $n = {N}$, {crowds} systems"
+        f" each, $β = 1$, 2, 3, $d = 2$, 3, 8; last merges: $n = {LAST_N}$, $d = 3$, $β = 9$,"
+        f" {seeds} seeds"
     )
     return xr.DataTree.from_dict(
         {

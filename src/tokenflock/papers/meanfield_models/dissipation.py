@@ -1,13 +1,13 @@
 """Energy and dissipation of measures, in the metric that belongs to each law.
 
 The continuity equation on the circle is solved from a mixture of two von Mises densities for SA and
-USA (beta = 2, attractive and repulsive) and for the flows of the energy int int e^(x.Dy) with D =
-diag(1, -0.5), with and without normalisation. The change of the energy is compared with the time
-integral (Gauss nodes in time) of int |X|^2 a dmu, formed from density and velocity of every frame:
-the weight a is 1 for USA and Z = int e^(beta <x,y>) dmu for SA, that of the metric in which SA is a
-gradient flow (its mobility is 1/Z); twice that for the energy of D. Without the weight the balance
-of SA fails. Mass and least density are watched. The Wasserstein distance between first and last
-measure is compared with the length that the energy allows.
+USA ($β = 2$, attractive and repulsive) and for the flows of the energy $∫∫ e^(x·Dy)$ with $D =
+diag(1, −0.5)$, with and without normalisation. The change of the energy is compared with the time
+integral (Gauss nodes in time) of $∫ |X|^2 a dμ$, formed from density and velocity of every frame:
+the weight $a$ is 1 for USA and $Z = ∫ e^(β ⟨x,y⟩) dμ$ for SA, that of the metric in which SA is a
+gradient flow (its mobility is $1/Z$); twice that for the energy of $D$. Without the weight the
+balance of SA fails. Mass and least density are watched. The Wasserstein distance between first and
+last measure is compared with the length that the energy allows.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def compute(scale: Scale) -> xr.Dataset:
         },
         attrs={
             "setting": (
-                f"circle, beta = {BETA:g} or D = diag(1, -0.5), t up to {T:g}, {POINTS} nodes"
+                f"circle, $β = {BETA:g}$ or $D = diag(1, −0.5)$, $t$ up to {T:g}, {POINTS} nodes"
             )
         },
     )

@@ -1,11 +1,10 @@
-"""Sums over all pairs of tokens in O(n K): the series of the kernel against the direct sum.
+"""Sums over all pairs of tokens in $O(n K)$: the series of the kernel against the direct sum.
 
-On the circle e^(beta cos theta) = sum_k I_k(beta) e^(ik theta), (7.1) of arXiv 2312.10794, so
-velocity and energy of n tokens need the first K moments only; on S^2 spherical harmonics do the
-same. Weighted tokens, all over the sphere and gathered about one point, are moved once by both: SA
-and USA, beta = 1 and 100. The order of the series is the library's own choice from beta and the
-tolerance; how the error falls with it is measured at beta = 10. Of a large system the direct sum is
-taken at 16 tokens.
+On the circle $e^(β cos θ) = Σ_k I_k(β) e^(ik θ)$, (7.1) of arXiv 2312.10794, so velocity and energy
+of $n$ tokens need the first $K$ moments only; on $S^2$ spherical harmonics do the same. Weighted
+tokens, all over the sphere and gathered about one point, are moved once by both: SA and USA, $β =
+1$ and 100. The order of the series is the library's own choice from $β$ and the tolerance; how the
+error falls with it is measured at $β = 10$. Of a large system the direct sum is taken at 16 tokens.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from tokenflock.reproduction.scale import Scale
 
 SOURCE = "arXiv 2312.10794, Section 7: Bessel series"
 CAPTION = (
-    "See the error of the series fall with its order K about as the tolerance asks (left), and the"
-    " order that is needed grow like √β (right)."
+    "See the error of the series fall with its order $K$ about as the tolerance asks (left), and"
+    " the order that is needed grow like $√β$ (right)."
 )
 SOURCES = {2: SOURCE, 3: "derived; the same series in spherical harmonics"}
 BETAS = (1.0, 100.0)
@@ -45,7 +44,7 @@ def compute(scale: Scale) -> xr.DataTree:
         "chosen": _chosen(),
     }
     setting = (
-        f"{n} weighted tokens on the circle and S^2, beta = 1 and 100; {many} tokens at beta = 10"
+        f"{n} weighted tokens on the circle and $S^2$, $β = 1$ and 100; {many} tokens at $β = 10$"
     )
     return xr.DataTree.from_dict(
         {"/": xr.Dataset(attrs={"setting": setting, "n": n, "many": many})} | parts

@@ -1,12 +1,12 @@
-"""Maximisers for D with a positive largest eigenvalue: one cluster in the top eigenspace.
+"""Maximisers for $D$ with a positive largest eigenvalue: one cluster in the top eigenspace.
 
-As published: 30 single tokens on S^2, each alone, climb E = e^{x.Dx} by 500 layers x <- normalize(x
-+ h e^{x.Dx} D x) with h = 0.1, for D = I and D = diag(1, 3, 4). Stationary points: the library's
-field (with and without the partition function) at eigenvectors, at random points, and at two
-opposite masses p and 1 - p, against the field in closed form. Maximisers: 50 tokens climb through
-1000 layers for D = diag(0.5, 0.9, 1) and for diag(1, 1, 0.8), whose top eigenspace is a plane; and
-the energy of random weighted measures of 8 tokens, clustered about the top eigenvector of random
-matrices, is compared with its bound.
+As published: 30 single tokens on $S^2$, each alone, climb $E = e^{x·Dx}$ by 500 layers $x ←
+normalize(x + h e^{x·Dx} D x)$ with $h = 0.1$, for $D = I$ and $D = diag(1, 3, 4)$. Stationary
+points: the library's field (with and without the partition function) at eigenvectors, at random
+points, and at two opposite masses $p$ and $1 − p$, against the field in closed form. Maximisers: 50
+tokens climb through 1000 layers for $D = diag(0.5, 0.9, 1)$ and for $diag(1, 1, 0.8)$, whose top
+eigenspace is a plane; and the energy of random weighted measures of 8 tokens, clustered about the
+top eigenvector of random matrices, is compared with its bound.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Figure 1"
 CAPTION = (
-    "See single tokens stay where they are for D = I, and go along the sphere to ±e₃, the "
-    "top eigenvectors, for D = diag(1, 3, 4)."
+    "See single tokens stay where they are for $D = I$, and go along the sphere to $±e_3$, the"
+    " top eigenvectors, for $D = diag(1, 3, 4)$."
 )
 DERIVED = "derived; cf. stationary points of two clusters"
 RUNS, END = 30, 50.0
@@ -47,8 +47,8 @@ def compute(scale: Scale) -> xr.DataTree:
     parts |= {"rest": _rest(), "bound": _bound(scale.pick(quick=100, paper=5000))}
     parts |= {f"many/{name}": _many(D, scale.pick(quick=6, paper=30)) for name, D in MANY.items()}
     setting = (
-        "d = 3, h = 0.1; 30 runs of N = 1, D = I, diag(1, 3, 4); runs of N = 50, D = diag(0.5, 0.9,"
-        " 1), diag(1, 1, 0.8)"
+        "$d = 3$, $h = 0.1$; 30 runs of $N = 1$, $D = I$, $diag(1, 3, 4)$; runs of $N = 50$, $D"
+        " = diag(0.5, 0.9, 1)$, $diag(1, 1, 0.8)$"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

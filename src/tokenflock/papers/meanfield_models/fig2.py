@@ -1,12 +1,12 @@
-"""Maximisers on the circle: one cluster, or a trap of two, for D = diag(d, 1).
+"""Maximisers on the circle: one cluster, or a trap of two, for $D = diag(d, 1)$.
 
-As published: N = 100 uniform tokens on the circle climb E by layers x <- normalize(x + h A x) with
-h = 0.1, for 20 values of d from 0 to 1.5; 1500 layers and 100 runs for each d at paper scale, 1000
-and 16 at quick scale. Clusters are connected sets of tokens closer than 0.1 to a neighbour (the
-published count is by three means, merged below 0.1). The printed example has D = diag(1, 1.25), h =
-0.075, 1400 layers. The Hessian at two opposite clusters comes from the derivative of the library's
-field; the ends of the window without traps are its zeros in d. Masses of a run that ended in two
-clusters follow from the length of its mean, |2p - 1|.
+As published: $N = 100$ uniform tokens on the circle climb $E$ by layers $x ← normalize(x + h A x)$
+with $h = 0.1$, for 20 values of $d$ from 0 to 1.5; 1500 layers and 100 runs for each $d$ at paper
+scale, 1000 and 16 at quick scale. Clusters are connected sets of tokens closer than 0.1 to a
+neighbour (the published count is by three means, merged below 0.1). The printed example has $D =
+diag(1, 1.25)$, $h = 0.075$, 1400 layers. The Hessian at two opposite clusters comes from the
+derivative of the library's field; the ends of the window without traps are its zeros in $d$. Masses
+of a run that ended in two clusters follow from the length of its mean, $|2p − 1|$.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from tokenflock.theory import trap_window, two_cluster_growth
 SOURCE = "Figure 2"
 CAPTION = (
     "See the share of ascents that end in one cluster, the eigenvalue that says where two "
-    "opposite clusters trap them, and one such trap."
+    "opposite clusters of masses $p$ and $1 − p$ trap them (marks, on the closed form), and one "
+    "such trap."
 )
 TRAPS = "derived; Figure 2"
 N, H, CLOSE = 100, 0.1, 0.1
@@ -48,8 +49,8 @@ def compute(scale: Scale) -> xr.DataTree:
         "example": _example(scale.pick(quick=20, paper=50)),
     }
     setting = (
-        f"N = 100, d = 2, h = 0.1, {layers} layers, {runs} runs for each of 20 values of d from 0"
-        " to 1.5, D = diag(d, 1)"
+        f"$N = 100$, $d = 2$, $h = 0.1$, {layers} layers, {runs} runs for each of 20 values of"
+        " $d$ from 0 to 1.5, $D = diag(d, 1)$"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

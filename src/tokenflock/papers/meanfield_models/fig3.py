@@ -1,15 +1,15 @@
 """Minimisers on the sphere for four matrices: uniform, near two poles, two poles, a great circle.
 
-N = 400 tokens descend E for D = I, diag(1, 1/4, 1), diag(1, 0, 1), diag(0, 0, 1). First by the
-published explicit steps x <- normalize(x - h A x) with h = 0.1, 0.5, 0.75, 0.75 from uniform tokens
-(20,000 steps at paper scale, 3000 at quick scale); the films show their first 1000 (100 tokens at
-quick scale). Then by the quasi-Newton optimiser of tokens, with its certificate: where D >= 0, E is
-convex in the measure, and no measure has an energy below E - 2 gap. For diag(1, 1/4, 1) the least
-energy is also found by mirror descent on densities on a grid of S^2. Where D has a kernel and all
-tokens are near it, they approach it like 1/t: with u the part outside the kernel and M = mean of u
-u^T, the flow is dM/dt = -2 M^2. This is measured on 400 tokens that start near the kernel (Gaussian
-u of scale 0.1, 1200 steps of h = 0.75). Uniform tokens are slower, for those that start near the
-opposite great circle or pole are late.
+$N = 400$ tokens descend $E$ for $D = I$, $diag(1, 1/4, 1)$, $diag(1, 0, 1)$, $diag(0, 0, 1)$. First
+by the published explicit steps $x ← normalize(x − h A x)$ with $h = 0.1$, 0.5, 0.75, 0.75 from
+uniform tokens (20,000 steps at paper scale, 3000 at quick scale); the films show their first 1000
+(100 tokens at quick scale). Then by the quasi-Newton optimiser of tokens, with its certificate:
+where $D ≥ 0$, $E$ is convex in the measure, and no measure has an energy below $E − 2 gap$. For
+$diag(1, 1/4, 1)$ the least energy is also found by mirror descent on densities on a grid of $S^2$.
+Where $D$ has a kernel and all tokens are near it, they approach it like $1/t$: with $u$ the part
+outside the kernel and $M$ the mean of $u u^T$, the flow is $dM/dt = −2 M^2$. This is measured on
+400 tokens that start near the kernel (Gaussian $u$ of scale 0.1, 1200 steps of $h = 0.75$). Uniform
+tokens are slower, for those that start near the opposite great circle or pole are late.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Figure 3"
 CAPTION = (
-    "See 400 repelling tokens spread over the sphere, near two poles, at two poles or along "
-    "a great circle, as the matrix D asks, and their energy approach the optimum."
+    "See 400 repelling tokens spread over the sphere, near two poles, at two poles or along a"
+    " great circle, as the matrix $D$ asks, and their energy approach the optimum."
 )
 N, SEED, CHECK = 400, 42, 3000
 CASES = {
@@ -67,7 +67,9 @@ def compute(scale: Scale) -> xr.DataTree:
     }
     parts["density"] = _density(scale.pick(quick=14, paper=24))
     parts |= {f"late/{name}": _late(name) for name in ("poles", "great circle")}
-    setting = f"N = 400, d = 3, {steps} explicit steps of h = 0.1, 0.5, 0.75, 0.75, seed {SEED}"
+    setting = (
+        f"$N = 400$, $d = 3$, {steps} explicit steps of $h = 0.1$, 0.5, 0.75, 0.75, seed {SEED}"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 

@@ -1,9 +1,9 @@
-"""Four repelling tokens: tanh(d1 a^2)/tanh(d2 b^2) = d2/d1, and the step that breaks it.
+"""Four repelling tokens: $tanh(d_1 a^2)/tanh(d_2 b^2) = d_2/d_1$, and the step that breaks it.
 
-N = 4 tokens at the angles pi/4 + k pi/2 descend E for D = diag(1, d2); by symmetry they stay at
-(+-a, +-b). They follow the flow (adaptive solver, tolerance 1e-12, t = 60), the token optimiser,
-and the published explicit steps x <- normalize(x - h A x): 10,000 of them with h = 0.05 and with h
-= 0.0005, for d2 = 0.5, 1, 2, ..., 10.
+$N = 4$ tokens at the angles $π/4 + k π/2$ descend $E$ for $D = diag(1, d_2)$; by symmetry they stay
+at $(±a, ±b)$. They follow the flow (adaptive solver, tolerance $1e-12$, $t = 60$), the token
+optimiser, and the published explicit steps $x ← normalize(x − h A x)$: 10,000 of them with $h =
+0.05$ and with $h = 0.0005$, for $d_2 = 0.5$, 1, 2, ..., 10.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Figure 4"
 CAPTION = (
-    "See four repelling tokens at (±a, ±b) keep the relation of the theory for small steps "
+    "See four repelling tokens at $(±a, ±b)$ keep the relation of the theory for small steps "
     "(dots on the line), and miss it for large ones."
 )
 STEPS = 10_000
@@ -42,7 +42,10 @@ def compute(scale: Scale) -> xr.Dataset:
         name: (("d2", "by"), values)
         for name, values in (("share", a2), ("ratio", ratio), ("asymmetry", lack))
     }
-    setting = "N = 4, D = diag(1, d2), d2 = 0.5 to 10; 10,000 explicit steps of h = 0.05 and 0.0005"
+    setting = (
+        "$N = 4$, $D = diag(1, d_2)$, $d_2 = 0.5$ to 10; 10,000 explicit steps of $h = 0.05$ and"
+        " 0.0005"
+    )
     return xr.Dataset(
         variables, coords={"d2": VALUES, "by": list(METHODS)}, attrs={"setting": setting}
     )

@@ -1,15 +1,17 @@
-"""The minimising density on the circle for D = diag(1, d2), and its slope at the isotropic matrix.
+"""The minimising density on the circle for $D = diag(1, d_2)$, and its slope at the isotropic
+matrix.
 
-Mirror descent on a grid of 256 angles finds the density of least energy for the published d2 = 0.9,
-0.95, ..., 1.3 and for d2 = 1 +- 0.01, 1 +- 0.02. With theta from the first axis, its coefficient
-c_2 of cos 2theta is that of 2 pi density = 1 + c_2 cos 2theta + c_4 cos 4theta + ... It is compared
-with the exact minimiser: where the density is positive everywhere, its potential is constant, a
-linear system for the c_2k, which is solved here. The slope of c_2 in eps = d2 - 1 comes from
-central differences, extrapolated. At rest, the library's flow must not move the density.
+Mirror descent on a grid of 256 angles finds the density of least energy for the published $d_2 =
+0.9$, 0.95, ..., 1.3 and for $d_2 = 1 ± 0.01$, $1 ± 0.02$. With $θ$ from the first axis, its
+coefficient $c_2$ of $cos 2θ$ is that of $2π$ times the density, $1 + c_2 cos 2θ + c_4 cos 4θ + ...$
+It is compared with the exact minimiser: where the density is positive everywhere, its potential is
+constant, a linear system for the $c_(2k)$, which is solved here. The slope of $c_2$ in $ε = d_2 −
+1$ comes from central differences, extrapolated. At rest, the library's flow must not move the
+density.
 
-In higher dimensions D = I + eps M with M the projection on one axis. The first-order density is 1 +
-eps alpha (x.Mx - 1/d) if the field of the library's law, at points of a plane through the axis,
-vanishes to first order in eps: alpha is the ratio of two derivatives of that field, on exact
+In higher dimensions $D = I + ε M$ with $M$ the projection on one axis. The first-order density is
+$1 + ε α (x·Mx − 1/d)$ if the field of the library's law, at points of a plane through the axis,
+vanishes to first order in $ε$: $α$ is the ratio of two derivatives of that field, on exact
 quadrature points.
 """
 
@@ -35,8 +37,8 @@ from tokenflock.theory import minimiser_tilt
 
 SOURCE = "Figure 5"
 CAPTION = (
-    "See the minimising density tilt towards one axis as D = diag(1, d₂) leaves the "
-    "identity, and its slope there lie on the exact one, not on the printed one."
+    "See the minimising density tilt towards one axis as $D = diag(1, d_2)$ leaves the identity,"
+    " and its slope there lie on the exact one, not on the printed one."
 )
 PUBLISHED = np.linspace(0.9, 1.3, 9)
 SMALL = np.array([-0.02, -0.01, 0.01, 0.02])
@@ -55,8 +57,8 @@ def compute(scale: Scale) -> xr.DataTree:
         "tilt": xr.Dataset({"alpha": ("d", alpha)}, coords={"d": list(DIMENSIONS)}),
     }
     setting = (
-        f"d = 2, D = diag(1, 1 + eps), grid of {points} angles, mirror descent; alpha for d = 3,"
-        " 4, 8"
+        f"$d = 2$, $D = diag(1, 1 + ε)$, grid of {points} angles, mirror descent; $α$ for $d ="
+        " 3$, 4, 8"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

@@ -1,11 +1,12 @@
-"""Maximisers for negative semidefinite D: two opposite clusters.
+"""Maximisers for negative semidefinite $D$: two opposite clusters.
 
-As published: N = 100 uniform tokens on S^2 climb E by 500 layers of h = 0.1, for D = -I (6 runs), D
-= -diag(1, 3, 4) (100 runs; 12 at quick scale) and D = diag(-1, 0, 0) (10 runs). For D = -I an
-ensemble of more runs gives the law of the masses, from the length |2p - 1| of the mean. Stability:
-the Hessian, from the derivative of the library's field, at masses p, 1 - p at opposite points, each
-cut in two halves that may part; the ends of the stable range are its zeros in p. The bound cosh c
-is compared with the energy of random weighted measures of 8 tokens for random D.
+As published: $N = 100$ uniform tokens on $S^2$ climb $E$ by 500 layers of $h = 0.1$, for $D = −I$
+(6 runs), $D = −diag(1, 3, 4)$ (100 runs; 12 at quick scale) and $D = diag(−1, 0, 0)$ (10 runs). For
+$D = −I$ an ensemble of more runs gives the law of the masses, from the length $|2p − 1|$ of the
+mean. Stability: the Hessian, from the derivative of the library's field, at masses $p$, $1 − p$ at
+opposite points, each cut in two halves that may part; the ends of the stable range are its zeros in
+$p$. The bound $cosh c$ is compared with the energy of random weighted measures of 8 tokens for
+random $D$.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from tokenflock.theory import antipodal_energy
 
 SOURCE = "Figure 6"
 CAPTION = (
-    "See tokens under a negative D gather in two opposite clusters, whose energy lies on "
-    "the closed form (line), greatest for equal masses."
+    "See tokens under a negative $D$ gather in two opposite clusters, whose energy lies on the"
+    " closed form (line), greatest for equal masses."
 )
 DERIVED = "derived; Figure 6"
 N, END, SEED = 100, 50.0, 142
@@ -52,7 +53,9 @@ def compute(scale: Scale) -> xr.DataTree:
         "stability": _stability(),
         "bound": _bound(scale.pick(quick=100, paper=5000)),
     }
-    setting = "N = 100, d = 3, 500 layers of h = 0.1; D = -I, -diag(1, 3, 4), diag(-1, 0, 0)"
+    setting = (
+        "$N = 100$, $d = 3$, 500 layers of $h = 0.1$; $D = −I$, $−diag(1, 3, 4)$, $diag(−1, 0, 0)$"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 

@@ -1,13 +1,14 @@
-"""Indefinite D = diag(-1, d2): one cluster or two opposite ones, and where the ascent is trapped.
+"""Indefinite $D = diag(−1, d_2)$: one cluster or two opposite ones, and where the ascent is
+trapped.
 
-The energies of the three candidates, one cluster at e_2 and two equal opposite clusters at +-e_1 or
-+-e_2, are those of the library for d2 from -1 to 1 (100 values); the crossing is a zero of their
-difference. The ascent: N = 100 uniform tokens on the circle, layers of h = 0.1 up to t = 100, 11
-values of d2 with 8 runs each (41 with 50 at paper scale), and 12 runs at d2 = 0.6 and at d2 = 1.
-Two equal clusters at +-e_1 stay a local maximum as long as the Hessian, from the derivative of the
-library's field, is negative, also for clusters cut in two halves that may part: up to d2 = tanh 1,
-far beyond the crossing. The least energy, for d2 = 0.5, is found with 50 tokens by the quasi-Newton
-optimiser.
+The energies of the three candidates, one cluster at $e_2$ and two equal opposite clusters at $±e_1$
+or $±e_2$, are those of the library for $d_2$ from $−1$ to 1 (100 values); the crossing is a zero of
+their difference. The ascent: $N = 100$ uniform tokens on the circle, layers of $h = 0.1$ up to $t =
+100$, 11 values of $d_2$ with 8 runs each (41 with 50 at paper scale), and 12 runs at $d_2 = 0.6$
+and at $d_2 = 1$. Two equal clusters at $±e_1$ stay a local maximum as long as the Hessian, from the
+derivative of the library's field, is negative, also for clusters cut in two halves that may part:
+up to $d_2 = tanh 1$, far beyond the crossing. The least energy, for $d_2 = 0.5$, is found with 50
+tokens by the quasi-Newton optimiser.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from tokenflock.theory import antipodal_energy, maximiser_crossing, two_cluster_
 
 SOURCE = "Figure 7"
 CAPTION = (
-    "See which candidate has most energy for D = diag(−1, d₂), one cluster or two opposite "
-    "ones, where the ascents end (dots), and where two clusters become unstable."
+    "See which candidate has most energy for $D = diag(−1, d_2)$, one cluster or two opposite"
+    " ones, where the ascents end (dots), and where two clusters become unstable."
 )
 ASCENT = "not in print; ascent beside Figure 7"
 VALUES = np.linspace(-1, 1, 100)
@@ -51,8 +52,8 @@ def compute(scale: Scale) -> xr.DataTree:
         "least": _least(4),
     }
     setting = (
-        "D = diag(-1, d2), 100 values of d2 from -1 to 1; ascent: N = 100, h = 0.1, 1000 layers,"
-        f" {len(d2)} values of d2"
+        "$D = diag(−1, d_2)$, 100 values of $d_2$ from $−1$ to 1; ascent: $N = 100$, $h = 0.1$,"
+        f" 1000 layers, {len(d2)} values of $d_2$"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

@@ -1,12 +1,11 @@
 """Ripples of the uniform measure grow at the rates of the linear theory.
 
-The uniform measure with a ripple of degree k = 1 to 4 and size +-1e-5 is followed by the spectral
-solver of the continuity equation, for as long as the fastest of them takes to grow e-fold: SA, USA,
-Sinkhorn attention, and USA with noise (kappa = 3), on the circle and on S^2 at beta = 4, on S^7 at
-beta = 9 (measures symmetric about an axis). The difference of the two runs is free of what is
-quadratic in the size; its growth is compared with the rate k(k+d-2) lambda_k / beta and its
-variants. The beta at which the fastest degree changes from 2 to 3 is checked by the rates of both
-there.
+The uniform measure with a ripple of degree $k = 1$ to 4 and size $±1e-5$ is followed by the
+spectral solver of the continuity equation, for as long as the fastest of them takes to grow e-fold:
+SA, USA, Sinkhorn attention, and USA with noise ($κ = 3$), on the circle and on $S^2$ at $β = 4$, on
+$S^7$ at $β = 9$ (measures symmetric about an axis). The difference of the two runs is free of what
+is quadratic in the size; its growth is compared with the rate $k(k+d−2) λ_k / β$ and its variants.
+The $β$ at which the fastest degree changes from 2 to 3 is checked by the rates of both there.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from tokenflock.theory import growth_rate, mode_switch
 
 SOURCE = "arXiv 2410.23228: growth of modes"
 CAPTION = (
-    "See measured growth rates of ripples of degree k of the uniform measure (marks) on the "
-    "linear theory (lines)."
+    "See measured growth rates of ripples of degree $k$ of the uniform measure (marks) on the"
+    " linear theory (lines)."
 )
 SIZE, KAPPA = 1e-5, 3.0
 PLACES = ((2, 4.0), (3, 4.0), (8, 9.0))  # d, beta
@@ -72,7 +71,7 @@ def compute(scale: Scale) -> xr.Dataset:
         },
         attrs={
             "setting": (
-                f"d = 2 and 3 at beta = 4, d = 8 at beta = 9; k = 1 to 4; kappa = {KAPPA:g} for"
+                f"$d = 2$ and 3 at $β = 4$, $d = 8$ at $β = 9$; $k = 1$ to 4; $κ = {KAPPA:g}$ for"
                 " noise"
             )
         },

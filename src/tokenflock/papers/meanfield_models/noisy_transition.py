@@ -1,13 +1,13 @@
 """Noise: where the uniform measure gives way, and whether order comes slowly or with a jump.
 
-USA with noise of strength 2/kappa. (1) The growth rate of a ripple of degree 1 (circle, S^2) at two
-kappas about kappa_c = beta / lambda_1 gives kappa_c as the zero of a line in 1/kappa. (2) The
-branch of ordered states that leaves the uniform one at kappa_c is followed by Newton's method on
-the right-hand side of the continuity equation, with the order parameter m_1 given and kappa
-unknown. Its bend at m_1 -> 0 (two small m_1, extrapolated) changes sign at beta_*: up to it the
-transition is continuous, beyond it the branch bends back and the order jumps. (3) Long runs of the
-continuity equation on the circle at beta = 1 and 4 end in states that are compared with the fixed
-point of rho ~ exp((2 kappa / beta) sum_k I_k m_k cos k theta), found by iteration from a Dirac.
+USA with noise of strength $2/κ$. (1) The growth rate of a ripple of degree 1 (circle, $S^2$) at two
+$κ$ about $κ_c = β / λ_1$ gives $κ_c$ as the zero of a line in $1/κ$. (2) The branch of ordered
+states that leaves the uniform one at $κ_c$ is followed by Newton's method on the right-hand side of
+the continuity equation, with the order parameter $m_1$ given and $κ$ unknown. Its bend at $m_1 → 0$
+(two small $m_1$, extrapolated) changes sign at $β_*$: up to it the transition is continuous, beyond
+it the branch bends back and the order jumps. (3) Long runs of the continuity equation on the circle
+at $β = 1$ and 4 end in states that are compared with the fixed point of $ρ ∝ exp((2κ/β) Σ_k I_k m_k
+cos kθ)$, found by iteration from a Dirac.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from tokenflock.theory import critical_noise, growth_rate, tricritical_beta
 
 SOURCE = "arXiv 2412.14813, 2510.20094: noise"
 CAPTION = (
-    "See the order parameter m₁, the length of the mean token, rise steadily from the "
-    "uniform state for small β, and jump, with a fold behind it, for large β."
+    "See the order parameter $m_1$, the length of the mean token, rise steadily from the uniform"
+    " state for small $β$, and jump, with a fold behind it, for large $β$."
 )
 POINTS = {2: 96, 3: 48}  # nodes, by d
 BETAS = (1.0, 4.0)  # below and above the tricritical one, on the circle and on S^2
@@ -62,7 +62,7 @@ def compute(scale: Scale) -> xr.DataTree:
         "branches": _branches(steps),
         "runs": _runs(),
     }
-    setting = "USA with noise, circle and S^2; beta = 1 and 4, kappa / kappa_c from 0.95 to 1.3"
+    setting = "USA with noise, circle and $S^2$; $β = 1$ and 4, $κ/κ_c$ from 0.95 to 1.3"
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 

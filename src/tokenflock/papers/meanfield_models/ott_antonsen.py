@@ -1,10 +1,10 @@
-"""At beta = 0 a Poisson kernel on the circle stays a Poisson kernel.
+"""At $β = 0$ a Poisson kernel on the circle stays a Poisson kernel.
 
-The continuity equation at beta = 0, where SA, USA and the Kuramoto model are one, is solved from
-the Poisson kernel of order parameter r = 0.3 up to t = 3 by the spectral solver (384 nodes, so that
-r^k of the last mode is below 1e-11). Order parameter, density and moments int e^(ik theta) are
-compared with r(t) = r0 / sqrt(r0^2 + (1 - r0^2) e^(-t)) and r(t)^k of Ott and Antonsen. At beta = 1
-the same start leaves the family: there the second moment is no longer the square of the first.
+The continuity equation at $β = 0$, where SA, USA and the Kuramoto model are one, is solved from the
+Poisson kernel of order parameter $r = 0.3$ up to $t = 3$ by the spectral solver (384 nodes, so that
+$r^k$ of the last mode is below $1e-11$). Order parameter, density and moments $∫ e^(ik θ)$ are
+compared with $r(t) = r_0 / √(r_0^2 + (1 − r_0^2) e^(−t))$ and $r(t)^k$ of Ott and Antonsen. At $β =
+1$ the same start leaves the family: there the second moment is no longer the square of the first.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def compute(scale: Scale) -> xr.Dataset:
             "time": runs[0].time.values,
             "theta": runs[0].theta.values,
         },
-        attrs={"setting": f"r(0) = {R0}, t up to {T:g}, {POINTS} nodes"},
+        attrs={"setting": f"$r(0) = {R0}$, $t$ up to {T:g}, {POINTS} nodes"},
     )
 
 

@@ -1,11 +1,11 @@
 """Tokens approach the solution of the continuity equation.
 
-SA (beta = 2) on the circle from a von Mises density: n = 64 to 1024 tokens are moved by `simulate`
-(fast sums, adaptive solver) and compared at t = 0 and 1 with the spectral solution of the
-continuity equation, by the Wasserstein distance W_1 on the circle (POT; the density as 16384
-points). Tokens that start at the quantiles (i - 1/2)/n remain quantiles of the moving measure up to
-O(1/n^2), so W_1 = pi / (2 n) at all times. Independent tokens start and stay n^(-1/2) away. Systems
-are filled up to 1024 tokens by copies of weight zero, which changes nothing.
+SA ($β = 2$) on the circle from a von Mises density: $n = 64$ to 1024 tokens are moved by `simulate`
+(fast sums, adaptive solver) and compared at $t = 0$ and 1 with the spectral solution of the
+continuity equation, by the Wasserstein distance $W_1$ on the circle (POT; the density as 16384
+points). Tokens that start at the quantiles $(i − 1/2)/n$ remain quantiles of the moving measure up
+to $O(1/n^2)$, so $W_1 = π / (2 n)$ at all times. Independent tokens start and stay $n^(−1/2)$ away.
+Systems are filled up to 1024 tokens by copies of weight zero, which changes nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "cf. arXiv 2312.10794, Remark 3.3"
 CAPTION = (
-    "See the distance W₁ between n tokens and the density shrink with n, and tokens (bars) "
-    "lie on the density (line)."
+    "See the distance $W_1$ between $n$ tokens and the density shrink with $n$, and tokens (bars)"
+    " lie on the density (line)."
 )
 BETA, START = 2.0, VonMises(kappa=1.5, mean=np.pi)
 TIMES = (0.0, 1.0)
@@ -57,8 +57,8 @@ def compute(scale: Scale) -> xr.Dataset:
         coords={"n": list(SIZES), "time": list(TIMES)},
         attrs={
             "setting": (
-                f"SA, beta = {BETA:g}, circle, n = 64 to 1024, t = 0 and 1; {repeats} independent"
-                " samples for each n"
+                f"SA, $β = {BETA:g}$, circle, $n = 64$ to 1024, $t = 0$ and 1; {repeats}"
+                " independent samples for each $n$"
             )
         },
     )

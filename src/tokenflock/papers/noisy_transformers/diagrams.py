@@ -1,12 +1,12 @@
-"""Beyond beta_* the branch of ordered states bends back, folds, and wins before kappa_c.
+"""Beyond $β_*$ the branch of ordered states bends back, folds, and wins before $κ_c$.
 
-USA with noise of strength 2/kappa on the circle, S^2 and S^7. The ordered states are followed from
-kappa_c = beta/lambda_1 by pseudo-arclength continuation (`meanfield.branch`): below the tricritical
-beta_* they exist for kappa > kappa_c only; above it they fold back, are stable from the fold on,
-and have the better free energy from the first-order point on. On the circle they are checked by
-formulas that do not use the solver: log rho - (kappa/beta) e^(beta cos) * rho is constant, and fold
-and first-order point, where the free energy (1/2 beta) int int e^(beta cos) rho rho - (1/kappa) int
-rho log rho is that of the uniform measure, come from the equations of the moments.
+USA with noise of strength $2/κ$ on the circle, $S^2$ and $S^7$. The ordered states are followed
+from $κ_c = β/λ_1$ by pseudo-arclength continuation (`meanfield.branch`): below the tricritical
+$β_*$ they exist for $κ > κ_c$ only; above it they fold back, are stable from the fold on, and have
+the better free energy from the first-order point on. On the circle they are checked by formulas
+that do not use the solver: $log ρ − (κ/β) e^(β cos) ∗ ρ$ is constant, and fold and first-order
+point, where the free energy $(1/(2β)) ∫∫ e^(β cos) ρ ρ − (1/κ) ∫ ρ log ρ$ is that of the uniform
+measure, come from the equations of the moments.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy.special import gamma, iv
 
 from tokenflock.dynamics import Noisy, Unnormalised
 from tokenflock.meanfield import branch
+from tokenflock.papers.noisy_transformers._curves import smooth
 from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, between, near, near_relative
@@ -29,9 +30,9 @@ from tokenflock.theory import critical_noise, tricritical_beta
 
 SOURCE = "arXiv 2606.05140: the dichotomy"
 CAPTION = (
-    "See the order parameter (length of the mean token) of all stationary states over the "
-    "noise κ: below β_* the branch rises to the right, beyond it bends back to a fold "
-    "(dot)."
+    "See the order parameter (length of the mean token) of all stationary states over the noise"
+    " $κ$: below $β_*$ the branch rises to the right, beyond it bends back to a fold (dot). Full"
+    " lines are stable, dashed ones unstable; the red one is the uniform state."
 )
 STATED = "abstract of arXiv 2606.05140"
 # d: (beta below and above beta_*, lower end of kappa / kappa_c, nodes)
@@ -46,8 +47,8 @@ def compute(scale: Scale) -> xr.DataTree:
         for name, beta in zip(("below", "above"), betas):
             parts[f"{name}{d}"] = _branch(d, beta, low, points, step)
     setting = (
-        "USA with noise; d = 2: beta = 1, 4; d = 3: beta = 1, 2.5; d = 8: beta = 1, 1.8; kappa /"
-        " kappa_c from 0.9 to 1.05"
+        "USA with noise; $d = 2$: $β = 1$, 4; $d = 3$: $β = 1$, 2.5; $d = 8$: $β = 1$, 1.8;"
+        " $κ/κ_c$ from 0.9 to 1.05"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
@@ -96,9 +97,10 @@ def draw(data: xr.DataTree) -> Figure:
             for colour, name in zip((theme.palette[3], theme.palette[0]), ("below", "above")):
                 part = data[f"{name}{d}"].to_dataset()
                 words = rf"$\beta={part.attrs['beta']:g}$"
-                for stable, dash in ((1, "-"), (0, "--")):
-                    shown = part.order.where(_wide(part.stable.values == stable))
-                    ax.plot(part.kappa, shown, dash, color=colour, label=words if stable else None)
+                kappa, order, stable = smooth(part.kappa, part.order, part.stable)
+                for chosen, dash in ((stable > 0.5, "-"), (stable <= 0.5, "--")):
+                    shown = np.where(_wide(chosen), order, np.nan)
+                    ax.plot(kappa, shown, dash, color=colour, label=words if dash == "-" else None)
                 ax.plot(part.fold, part.fold_order, "o", color=colour, markersize=4)
                 ax.plot(part["first"], part.first_order, "D", color=theme.palette[1], markersize=5)
             ax.plot([0.9, 1], [0, 0], color=theme.palette[2])

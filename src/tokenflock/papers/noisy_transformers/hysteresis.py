@@ -1,10 +1,10 @@
-"""At the same kappa, 0.98 kappa_c, tokens are disordered on the way up and ordered on the way down.
+"""At the same $κ$, $0.98 κ_c$, tokens are disordered on the way up and ordered on the way down.
 
-On the circle at beta = 4 the mean-field equation (`evolve`) runs for t = 30 at kappa / kappa_c =
-0.98, 1.15, 0.98 and 0.88 in turn, each run beginning where the last ended, with a ripple of size
-1e-2 added so that instability can be seen. Going up, the uniform state must last at 0.98, since it
-is stable to kappa_c; going down, the ordered one must last there, since it is stable to the fold,
-and be lost at 0.88. The film shows the density along the loop.
+On the circle at $β = 4$ the mean-field equation (`evolve`) runs for $t = 30$ at $κ / κ_c = 0.98$,
+1.15, 0.98 and 0.88 in turn, each run beginning where the last ended, with a ripple of size $1e-2$
+added so that instability can be seen. Going up, the uniform state must last at 0.98, since it is
+stable to $κ_c$; going down, the ordered one must last there, since it is stable to the fold, and be
+lost at 0.88. The film shows the density along the loop.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tokenflock.theory import critical_noise, growth_rate
 
 SOURCE = "Film of hysteresis"
 CAPTION = (
-    "See the tokens at 0.98 κ_c disordered on the way up (1) and ordered on the way down "
-    "(3): the loop, and the density along its four stairs."
+    "See the tokens at $0.98 κ_c$ disordered on the way up (1) and ordered on the way down (3):"
+    " the loop, and the density along its four stairs."
 )
 DERIVED = "abstract of arXiv 2606.05140 (discontinuous transition); loop derived here"
 BETA, POINTS, WAIT = 4.0, 60, 30.0
@@ -55,9 +55,8 @@ def compute(scale: Scale) -> xr.DataTree:
             "fold": float(states.fold[0]) / unit,
         }
     )
-    setting = (
-        f"circle, beta = 4; t = {parts['loop'].attrs['wait']:g} at each kappa, {POINTS} points"
-    )
+    wait = parts["loop"].attrs["wait"]
+    setting = f"circle, $β = {BETA:g}$; $t = {wait:g}$ at each $κ$, {POINTS} points"
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
@@ -106,7 +105,7 @@ def _loop(beta: float, ways: Array, fine: int) -> xr.Dataset:
             "theta": films[0].theta,
         },
         {
-            "title": f"USA with noise, beta = {beta:g}, kappa up and down",
+            "title": f"USA with noise, β = {beta:g}, κ up and down",
             "beta": beta,
             "wait": WAIT * fine,
         },

@@ -1,11 +1,11 @@
-"""Next to beta_* the jump is Landau's: the first-order point lies at 3/4 of the way to the fold.
+"""Next to $β_*$ the jump is Landau's: the first-order point lies at $3/4$ of the way to the fold.
 
-On the circle, for beta slightly above beta_*, kappa_c/kappa - 1 = c_1 m^2 + c_2 m^4 + ... along the
-branch with c_1 > 0 > c_2. The fold is then at m^2 = -c_1/(2 c_2) and the first-order point, where
-the area under the curve vanishes, at m^2 = -3 c_1/(4 c_2): squares of the order parameters have the
-ratio 3/2, distances kappa_c/kappa - 1 the ratio 3/4, whatever the interaction (derived here).
-Branches are followed at four beta, and the ratios extrapolated to beta_* by a parabola; the squares
-of the jump, a line in beta - beta_*, vanish at beta_*.
+On the circle, for $β$ slightly above $β_*$, $κ_c/κ − 1 = c_1 m^2 + c_2 m^4 + ...$ along the branch
+with $c_1 > 0 > c_2$. The fold is then at $m^2 = −c_1/(2 c_2)$ and the first-order point, where the
+area under the curve vanishes, at $m^2 = −3 c_1/(4 c_2)$: squares of the order parameters have the
+ratio $3/2$, distances $κ_c/κ − 1$ the ratio $3/4$, whatever the interaction (derived here).
+Branches are followed at four $β$, and the ratios extrapolated to $β_*$ by a parabola; the squares
+of the jump, a line in $β − β_*$, vanish at $β_*$.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tokenflock.reproduction.claim import Claim, at_most, near
 from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import critical_noise, tricritical_beta
 
-SOURCE = "arXiv 2604.16288: next to the tricritical beta"
+SOURCE = "arXiv 2604.16288: next to the tricritical $β$"
 CAPTION = (
-    "See the ratios of first-order point and fold tend to Landau's 3/4 and 3/2 (stars) at "
-    "β_*, where the jump begins."
+    "See the ratios of first-order point and fold tend to Landau's $3/4$ and $3/2$ (stars) at"
+    " $β_*$, where the jump begins."
 )
 DERIVED = "derived here; cf. abstract of arXiv 2604.16288"
 BETAS = (2.6, 2.8, 3.0, 3.2)
@@ -53,7 +53,7 @@ def compute(scale: Scale) -> xr.Dataset:
     return xr.Dataset(
         {name: ("beta", list(column)) for name, column in zip(names, zip(*rows))},
         {"beta": list(BETAS)},
-        {"setting": "USA with noise on the circle, beta = 2.6, 2.8, 3, 3.2"},
+        {"setting": "USA with noise on the circle, $β = 2.6$, 2.8, 3, 3.2"},
     )
 
 
@@ -84,7 +84,7 @@ def draw(data: xr.Dataset) -> Figure:
         ):
             axes[0].plot(data.beta, values, "o-", color=colour, markersize=4, label=words)
             axes[0].plot(star, limit, "*", color=colour, markersize=10, clip_on=False)
-        axes[0].set(xlabel=r"$\beta$", xlim=(star, 3.3), ylabel="first-order point over fold")
+        axes[0].set(xlabel=r"$\beta$", xlim=(2.4, 3.3), ylabel="first-order point over fold")
         axes[0].set_title(r"Stars at $\beta_*$: $3/4$ and $3/2$")
         axes[0].legend(loc="center right")
         for colour, name, words in zip(
@@ -94,7 +94,7 @@ def draw(data: xr.Dataset) -> Figure:
         axes[1].axvline(star, color=theme.soft, linestyle=":", linewidth=1)
         axes[1].set(xlabel=r"$\beta$", ylabel="$m_1^2$", ylim=(0, None), xlim=(2.4, 3.3))
         axes[1].set_title(rf"The jump begins at $\beta_*={star:.3f}$")
-        axes[1].legend(loc="upper left")
+        axes[1].legend(loc="lower right")
     return figure
 
 

@@ -1,10 +1,10 @@
-"""States of two and three bumps leave at beta/I_k, and are unstable as long as they are followed.
+"""States of two and three bumps leave at $β/I_k$, and are unstable as long as they are followed.
 
-On the circle a ripple of degree k begins to grow at kappa_k = beta/I_k(beta). The branches of k = 2
-and 3 at beta = 4 are followed to 2 kappa_k with the eigenvalues of small changes at every point.
-They are born unstable, since kappa_1 < kappa_k: the largest rate at birth is the largest growth
-rate of the lower modes. With ever less noise k bumps become k clusters, whose largest eigenvalue
-without noise is positive too.
+On the circle a ripple of degree $k$ begins to grow at $κ_k = β/I_k(β)$. The branches of $k = 2$ and
+3 at $β = 4$ are followed to $2 κ_k$ with the eigenvalues of small changes at every point. They are
+born unstable, since $κ_1 < κ_k$: the largest rate at birth is the largest growth rate of the lower
+modes. With ever less noise $k$ bumps become $k$ clusters, whose largest eigenvalue without noise is
+positive too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import xarray as xr
 
 from tokenflock.dynamics import Noisy, Unnormalised
 from tokenflock.meanfield import branch
+from tokenflock.papers.noisy_transformers._curves import smooth
 from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, at_least, at_most, near_relative
@@ -52,7 +53,7 @@ def compute(scale: Scale) -> xr.DataTree:
                 "leaves": float(states.leaves),
             }
         )
-    setting = f"USA with noise on the circle, beta = {BETA:g}, k = 2 and 3, kappa up to 2 kappa_k"
+    setting = f"USA with noise on the circle, $β = {BETA:g}$, $k = 2$ and 3, $κ$ up to $2 κ_k$"
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
@@ -62,8 +63,9 @@ def draw(data: xr.DataTree) -> Figure:
     with look(figure) as theme:
         for colour, k in zip((theme.palette[0], theme.palette[2]), DEGREES):
             part = data[f"degree{k}"].to_dataset()
-            axes[0].plot(part.kappa, abs(part.height), "--", color=colour, label=f"$k={k}$")
-            axes[1].plot(part.kappa, part.rate, color=colour, label=f"$k={k}$")
+            kappa, height, rate = smooth(part.kappa, abs(part.height), part.rate)
+            axes[0].plot(kappa, height, "--", color=colour, label=f"$k={k}$")
+            axes[1].plot(kappa, rate, color=colour, label=f"$k={k}$")
         axes[0].set(xlabel=r"$\kappa/\kappa_k$", ylabel=r"$|\mathrm{E}\cos k\theta|$", ylim=(0, 1))
         axes[0].set_title(rf"$k$ bumps, $\beta={BETA:g}$ (dashed: unstable)")
         axes[0].legend(loc="lower right")

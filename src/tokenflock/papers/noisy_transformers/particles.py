@@ -1,11 +1,11 @@
 """Thousands of tokens with noise sit on the curve of the mean-field equation.
 
-n tokens on the circle under USA with independent noise (`Noisy(Fast(Unnormalised))`, Euler-
-Maruyama) from an ordered start, beta = 1 (kappa = 1.3 kappa_c) and beta = 4 (kappa = 1.05 kappa_c),
-and from a uniform start below kappa_c. The order parameter is averaged over late times in several
+$n$ tokens on the circle under USA with independent noise (`Noisy(Fast(Unnormalised))`,
+Euler-Maruyama) from an ordered start, $β = 1$ ($κ = 1.3 κ_c$) and $β = 4$ ($κ = 1.05 κ_c$), and
+from a uniform start below $κ_c$. The order parameter is averaged over late times in several
 independent systems, which give its error, and compared with the stationary state of the mean-field
-equation (`branch`). Below kappa_c the squared order parameter of n tokens is 1/n (1 -
-kappa/kappa_c)^(-1), the fluctuation of a stable mode (derived here).
+equation (`branch`). Below $κ_c$ the squared order parameter of $n$ tokens is $(1/n) (1 −
+κ/κ_c)^(−1)$, the fluctuation of a stable mode (derived here).
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ def compute(scale: Scale) -> xr.DataTree:
         )
     parts["quiet"] = _quiet(scale.pick(quick=800, paper=2000))
     setting = (
-        f"circle; beta = 1, kappa = 1.3 kappa_c and beta = 4, kappa = 1.05 kappa_c, n ="
-        f" {', '.join(map(str, sizes))}, {SYSTEMS} systems; beta = 1, kappa = {QUIET} kappa_c,"
-        f" n = 64"
+        f"circle; {SYSTEMS} systems of {' and of '.join(map(str, sizes))} tokens at $β = 1$,"
+        f" $κ = 1.3 κ_c$ and $β = 4$, $κ = 1.05 κ_c$; 64 tokens at $β = 1$, $κ = {QUIET} κ_c$"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

@@ -1,12 +1,12 @@
 """Six places of the norm, one curve at six speeds.
 
-Orthogonal tokens keep equal cosines rho(t) and equal radii r(t) under every scheme, so that the
-particle system is one ODE, drho/dt = (1/s) 2 e^(beta rho) (1 - rho) ((n - 1) rho + 1)/Z, with a
-factor s for each scheme (Post-LN 1, Pre-LN r, Mix-LN 1 then r, Peri-LN r |A|, nGPT |A|/alpha,
-square-root scaling sqrt(t + 1)). All tokens (n = d = 64, at paper scale 256; beta = 5, r_0 = 1) are
-followed by RK4 (h = 0.05, at paper scale 0.025; Mix-LN, which switches at t = 2, by adaptive steps)
-and compared with that ODE; the initial speeds are measured on the laws at n = 256. nGPT has alpha =
-1.
+Orthogonal tokens keep equal cosines $ρ(t)$ and equal radii $r(t)$ under every scheme, so that the
+particle system is one ODE, $dρ/dt = (1/s) 2 e^(β ρ) (1 − ρ) ((n − 1) ρ + 1)/Z$, with a factor $s$
+for each scheme (Post-LN 1, Pre-LN $r$, Mix-LN 1 then $r$, Peri-LN $r |A|$, nGPT $|A|/α$,
+square-root scaling $√(t + 1)$). All tokens ($n = d = 64$, at paper scale 256; $β = 5$, $r_0 = 1$)
+are followed by RK4 ($h = 0.05$, at paper scale 0.025; Mix-LN, which switches at $t = 2$, by
+adaptive steps) and compared with that ODE; the initial speeds are measured on the laws at $n =
+256$. nGPT has $α = 1$.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.starts import Orthogonal
 from tokenflock.theory import initial_speed, normalised_flow
 
-SOURCE = "Figure: ρ(t) for six schemes"
+SOURCE = "Figure: $ρ(t)$ for six schemes"
 CAPTION = (
     "See the common cosine $ρ$ of tokens (left) reach one early under nGPT and Post-LN, and late"
     " under Pre-LN and Peri-LN, whose radii $r$ grow (right)."
@@ -45,7 +45,7 @@ def compute(scale: Scale) -> xr.DataTree:
         {"speed": (("scheme", "r0"), speeds)},
         coords={"scheme": list(SCHEMES), "r0": [1.0, *RADII]},
     )
-    setting = f"n = d = {n}, beta = {BETA:g}, orthogonal start, r_0 = 1; speeds at n = {N0}"
+    setting = f"$n = d = {n}$, $β = {BETA:g}$, orthogonal start, $r_0 = 1$; speeds at $n = {N0}$"
     parts = {"/": xr.Dataset(attrs={"setting": setting}), "curves": curves.assign(n=n)}
     return xr.DataTree.from_dict(parts | {"start": speed})
 

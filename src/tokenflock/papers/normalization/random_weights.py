@@ -1,14 +1,14 @@
 """Random weights: fast at the start, or slow at the end.
 
-Blocks of a fresh model with d = 512: eight heads and a feed-forward part (GELU), all matrices drawn
-anew in every layer so that logits have variance one and maps keep lengths; layers x <- x + h u with
-h = 1 and the norm in four places. Followed are the mean cosine and the mean squared radius of 16
-uniform tokens over 16 layers. At the start attention outputs have |A|^2 = e/n + 1/d for large n and
-d: a softmax of Gaussian logits of variance one has the sum of squares e/n, and the mean that it
-takes tilts along the query by 1/sqrt(d); the claims use the integral that is exact in n, with
-logits that are coordinates of uniform tokens. Under
-Peri-LN every sublayer adds a vector of length one in a fresh direction, so the squared radius is 1
-+ 2 L after L layers, with variance 4 sum r^2/d.
+Blocks of a fresh model with $d = 512$: eight heads and a feed-forward part (GELU), all matrices
+drawn anew in every layer so that logits have variance one and maps keep lengths; layers $x ← x + h
+u$ with $h = 1$ and the norm in four places. Followed are the mean cosine and the mean squared
+radius of 16 uniform tokens over 16 layers. At the start attention outputs have $|A|^2 = e/n + 1/d$
+for large $n$ and $d$: a softmax of Gaussian logits of variance one has the sum of squares $e/n$,
+and the mean that it takes tilts along the query by $1/√d$; the claims use the integral that is
+exact in $n$, with logits that are coordinates of uniform tokens. Under Peri-LN every sublayer adds
+a vector of length one in a fresh direction, so the squared radius is $1 + 2 L$ after $L$ layers,
+with variance $4 Σ r^2/d$.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def compute(scale: Scale) -> xr.DataTree:
     squares = [[_output(n, seed) for seed in range(draws)] for n in SIZES]
     outputs = xr.Dataset({"square": (("n", "draw"), squares)}, coords={"n": list(SIZES)})
     setting = (
-        f"d = {D}, 8 heads, GELU, fresh weights in each of {LAYERS} layers, h = 1, {n} tokens;"
-        f" outputs: one head, n = 64 and 256, {draws} draws"
+        f"$d = {D}$, 8 heads, GELU, fresh weights in each of {LAYERS} layers, $h = 1$, {n}"
+        f" tokens; outputs: one head, $n = 64$ and 256, {draws} draws"
     )
     return xr.DataTree.from_dict(
         {"/": xr.Dataset(attrs={"setting": setting}), "layers": layers, "outputs": outputs}

@@ -1,11 +1,11 @@
 """How the schemes end: exponentials, squares, and roots.
 
-Random tokens in a hemisphere (n = 12, d = 4, beta = 2), which are not equiangular, are followed by
-RK4 close to consensus. There A is the consensus direction up to what is small: Post-LN closes the
-mean gap 1 - cosine like e^(-2t), nGPT like e^(-2 alpha t), square-root scaling like e^(-4 sqrt(t +
-1)); under Pre-LN, Mix-LN and Peri-LN the radius grows like t and d log(gap)/dt = -2/r, so that the
-gap falls like t^-2. Local exponents d log(gap)/d log t are taken at t = 400. An antipodal pair
-under Pre-LN hears A = tanh(beta) theta and stays: its radius is r_0 + t tanh(beta).
+Random tokens in a hemisphere ($n = 12$, $d = 4$, $β = 2$), which are not equiangular, are followed
+by RK4 close to consensus. There $A$ is the consensus direction up to what is small: Post-LN closes
+the mean gap, 1 − cosine, like $e^(−2t)$, nGPT like $e^(−2 α t)$, square-root scaling like $e^(−4
+√(t + 1))$; under Pre-LN, Mix-LN and Peri-LN the radius grows like $t$ and $d log(gap)/dt = −2/r$,
+so that the gap falls like $t^(−2)$. Local exponents $d log(gap)/d log t$ are taken at $t = 400$. An
+antipodal pair under Pre-LN hears $A = tanh(β) θ$ and stays: its radius is $r_0 + t tanh(β)$.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def compute(scale: Scale) -> xr.DataTree:
         xr.IndexVariable("scheme", [*SLOW]),
     )
     setting = (
-        f"random: n = {N}, d = {D}, beta = {BETA:g}, hemisphere; orthogonal: n = d = 16, beta = 3;"
-        f" nGPT: alpha = {ALPHA:g}; t up to 404"
+        f"random: $n = {N}$, $d = {D}$, $β = {BETA:g}$, hemisphere; orthogonal: $n = d = 16$, $β"
+        f" = 3$; nGPT: $α = {ALPHA:g}$; $t$ up to 404"
     )
     parts = {"/": xr.Dataset(attrs={"setting": setting}), "slow": slow, "fast": fast}
     return xr.DataTree.from_dict(parts | {"equal": equal, "antipodal": _antipodal(h)})

@@ -1,16 +1,16 @@
 """With fresh common values four tokens may end two against two; three never do.
 
-Question: the antipodal phase of arXiv 2601.21942 is understood for two tokens; at which beta does
-it begin for n > 2? Method: clusters of unequal mass are pushed out of opposite places (`stochastic-
-depth/clusters`), so only even splits can last, and near opposite places these have the exponents of
-a pair: the same critical beta, cosh^2(beta) = (d-1)/2. n = 2, 3, 4 tokens, uniform in d = 3 (where
-every beta > 0 is beyond) and in d = 8 at beta = 1 (below beta_c = 1.239), and next to opposite
-places (0.3 radians away, one against one, two and two) in d = 8 at beta = 1.5; layers of h = 0.1 to
-t = 60: share of systems whose least cosine is below -1/2, and share of four tokens that are two
-against two. Unequal clusters that were still opposite at t = 20 are so at t = 60 with at most the
-probability that the backward equation of the cosine gives. Verdict: supported that n = 4 has an
-antipodal phase and that it begins between beta = 1 and 1.5 in d = 8; refuted that n = 3 has one
-(its opposite clusters are transient).
+Question: the antipodal phase of arXiv 2601.21942 is understood for two tokens; at which $β$ does it
+begin for $n > 2$? Method: clusters of unequal mass are pushed out of opposite places
+(`stochastic-depth/clusters`), so only even splits can last, and near opposite places these have the
+exponents of a pair: the same critical $β$, $cosh^2(β) = (d−1)/2$. $n = 2$, 3, 4 tokens, uniform in
+$d = 3$ (where every $β > 0$ is beyond) and in $d = 8$ at $β = 1$ (below $β_c = 1.239$), and next to
+opposite places (0.3 radians away, one against one, two and two) in $d = 8$ at $β = 1.5$; layers of
+$h = 0.1$ to $t = 60$: share of systems whose least cosine is below $−1/2$, and share of four tokens
+that are two against two. Unequal clusters that were still opposite at $t = 20$ are so at $t = 60$
+with at most the probability that the backward equation of the cosine gives. Verdict: supported that
+$n = 4$ has an antipodal phase and that it begins between $β = 1$ and 1.5 in $d = 8$; refuted that
+$n = 3$ has one (its opposite clusters are transient).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from tokenflock.shapes import Array
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
 
-SOURCE = "Question 3: the antipodal phase for n > 2"
+SOURCE = "Question 3: the antipodal phase for $n > 2$"
 CAPTION = (
-    "See the share of systems with opposite tokens (a cosine below −1/2) die out for three "
-    "tokens and stay for two and four beyond β_c (left: uniform starts; right: starts next to "
-    "opposite places), and vanish for all below it."
+    "See the share of systems with opposite tokens (a cosine below $−1/2$) die out for three"
+    " tokens and stay for two and four beyond $β_c$ (left: uniform starts; right: starts next to"
+    " opposite places), and vanish for all below it (middle)."
 )
 OPEN = "question after arXiv 2601.21942"
 SIZES = (2, 3, 4)
@@ -54,8 +54,8 @@ def compute(scale: Scale) -> xr.Dataset:
         {"cell": list(CELLS), "n": list(SIZES), "time": np.linspace(0, T, 13)},
         {
             "setting": (
-                "fresh common values, d = 3, beta = 1 and d = 8, beta = 1, uniform; d = 8, beta ="
-                f" 1.5, next to opposite places; h = {H}, {repeats} systems"
+                "fresh common values, $d = 3$, $β = 1$ and $d = 8$, $β = 1$, uniform; $d = 8$,"
+                f" $β = 1.5$, next to opposite places; $h = {H}$, {repeats} systems"
             ),
             "repeats": repeats,
         },

@@ -1,16 +1,16 @@
 """Causal attention with a simple top eigenvalue: a token can stay away from the top eigenvector.
 
-Question: the first token of causal attention follows x' = P_x V x alone and ends at +-xi, the top
-eigenvector of V. Do all others end at +-xi too, for almost every start, whatever Q and K are? (A
-conjecture of arXiv 2411.04990, known here from a secondary source.) Method: two tokens on the
-circle, V = diag(1, v), Q = K = diag(0, sqrt b), beta = 1. With the first token at xi and the second
-at the angle theta,
+Question: the first token of causal attention follows $x' = P_x V x$ alone and ends at $±ξ$, the top
+eigenvector of $V$. Do all others end at $±ξ$ too, for almost every start, whatever $Q$ and $K$ are?
+(A conjecture of arXiv 2411.04990, known here from a secondary source.) Method: two tokens on the
+circle, $V = diag(1, v)$, $Q = K = diag(0, √b)$, $β = 1$. With the first token at $ξ$ and the second
+at the angle $θ$,
 
-    theta' = -sin(theta) (e^{-b sin^2 theta} + (1-v) cos theta) / (1 + e^{-b sin^2 theta}).
+    $θ' = −sin(θ) (e^(−b sin^2 θ) + (1−v) cos θ)/(1 + e^(−b sin^2 θ))$.
 
-At -xi the bracket is v > 0: -xi repels. For b = 4, v = 0.4 it is negative at 135 degrees, so that
-there is a zero between, which attracts (derived here). The state, its two eigenvalues and its basin
-are computed and compared with runs. Verdict: refuted in this form.
+At $−ξ$ the bracket is $v > 0$: $−ξ$ repels. For $b = 4$, $v = 0.4$ it is negative at 135 degrees,
+so that there is a zero between, which attracts (derived here). The state, its two eigenvalues and
+its basin are computed and compared with runs. Verdict: refuted in this form.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def compute(scale: Scale) -> xr.DataTree:
         "rest": xr.Dataset({"eigenvalue": ("token", np.sort(np.real(speeds)))}),
         "path": xr.Dataset({"x": path.x}),
     }
-    setting = f"n = 2, d = 2, V = diag(1, {v}), Q = K = diag(0, 2), beta = 1, {count} starts"
+    setting = f"$n = 2$, $d = 2$, $V = diag(1, {v})$, $Q = K = diag(0, 2)$, $β = 1$, {count} starts"
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 

@@ -1,15 +1,16 @@
-"""The number of metastable clusters grows like beta^((d-1)/2): d = 2 to 5, with and without a mask.
+"""The number of metastable clusters grows like $β^((d−1)/2)$: $d = 2$ to 5, with and without a
+mask.
 
-Question: tokens closer than about beta^(-1/2) join at once, and what is left waits; so many caps
-cover the sphere when there are about beta^((d-1)/2) of them. Is that the number of clusters that
+Question: tokens closer than about $β^(−1/2)$ join at once, and what is left waits; so many caps
+cover the sphere when there are about $β^((d−1)/2)$ of them. Is that the number of clusters that
 random tokens form, for full and for causal attention (conjectured for causal attention, where
-leaders keep a distance of order beta^(-1/2), arXiv 2411.04990)? Method: uniform tokens, many more
-than clusters, layers of h = 0.25 up to t = 25, when the fast phase is over and merges are rare;
-clusters are chains of cosines above 0.999. The exponent is the slope of log count over log beta in
-each repeat, its error that of their mean. Clusters are few at the smallest beta, and one more or
-less there moves the slope by log(1 + 1/count) / log(range): this is allowed for. Verdict:
-supported where the interval holds neither (d-2)/2 nor d/2 (full attention in d = 2 to 4, causal
-attention in d = 2 and 3), undecided where it is too wide to tell.
+leaders keep a distance of order $β^(−1/2)$, arXiv 2411.04990)? Method: uniform tokens, many more
+than clusters, layers of $h = 0.25$ up to $t = 25$, when the fast phase is over and merges are rare;
+clusters are chains of cosines above 0.999. The exponent is the slope of log count over $log β$ in
+each repeat, its error that of their mean. Clusters are few at the smallest $β$, and one more or
+less there moves the slope by $log(1 + 1/count)/log(range)$: this is allowed for. Verdict: supported
+where the interval holds neither $(d−2)/2$ nor $d/2$ (full attention in $d = 2$ to 4, causal
+attention in $d = 2$ and 3), undecided where it is too wide to tell.
 """
 
 from __future__ import annotations
@@ -54,8 +55,10 @@ def compute(scale: Scale) -> xr.DataTree:
         for name in LAWS
         for d, (betas, n) in SIZES.items()
     }
-    sizes = ", ".join(f"{more * n} (d = {d})" for d, (_, n) in SIZES.items())
-    setting = f"SA and causal SA, n = {sizes}; layers of h = 0.25, t = {END:g}, {repeats} repeats"
+    sizes = ", ".join(f"{more * n} ($d = {d}$)" for d, (_, n) in SIZES.items())
+    setting = (
+        f"SA and causal SA, {sizes} tokens; layers of $h = 0.25$, $t = {END:g}$, {repeats} repeats"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 

@@ -1,12 +1,13 @@
-"""Between -2/3 and -0.16 regular polygons are unstable and every random start came to consensus.
+"""Between $−2/3$ and $−0.16$ regular polygons are unstable and every random start came to
+consensus.
 
-Question: on the circle USA synchronises from almost every start for beta >= -0.16 and not for beta
-< -2/3 (arXiv 2507.22857). Are there stable states other than consensus in between? Method: (1) the
-regular n-gon is stable where all eigenvalues of the law about it are negative (but for turning
-all tokens at once); its threshold in beta is computed for odd n (even ones contain antipodal
-pairs). (2) n = 3, 5 tokens from random starts at beta = -0.6, -0.4 and -1: share that has reached
-consensus at the end. Verdict: undecided; no other stable state was found for beta > -2/3, and the
-triangle is the first polygon to become stable.
+Question: on the circle USA synchronises from almost every start for $β ≥ −0.16$ and not for $β <
+−2/3$ (arXiv 2507.22857). Are there stable states other than consensus in between? Method: (1) the
+regular $n$-gon is stable where all eigenvalues of the law about it are negative (but for turning
+all tokens at once); its threshold in $β$ is computed for odd $n$ (even ones contain antipodal
+pairs). (2) $n = 3$, 5 tokens from random starts at $β = −0.6$, $−0.4$ and $−1$: share that has
+reached consensus at the end. Verdict: undecided; no other stable state was found for $β > −2/3$,
+and the triangle is the first polygon to become stable.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.solvers import RK4
 from tokenflock.starts import Uniform
 
-SOURCE = "Question 2: stable states for -2/3 < beta < -0.16"
+SOURCE = "Question 2: stable states for $−2/3 < β < −0.16$"
 CAPTION = (
     "See regular polygons stable only below the open range of $β$ (shaded), and every random "
     "start within it reach consensus."
@@ -70,7 +71,9 @@ def compute(scale: Scale) -> xr.DataTree:
             {"repeats": repeats},
         ),
     }
-    setting = f"USA on the circle, n = 3, 5, beta = -1, -0.6, -0.4, t = 100, {repeats} starts"
+    setting = (
+        f"USA on the circle, $n = 3$, 5, $β = −1$, $−0.6$, $−0.4$, $t = 100$, {repeats} starts"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 

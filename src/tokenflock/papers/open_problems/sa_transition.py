@@ -1,14 +1,14 @@
-"""With softmax the ordered branch leaves forwards at every beta: no tricritical beta was found.
+"""With softmax the ordered branch leaves forwards at every $β$: no tricritical $β$ was found.
 
-Question: noisy USA orders with a jump for beta > beta_* (arXiv 2606.05140). What is the counterpart
-of beta_* for SA, where attention is normalised? Method: stationary states of noisy SA solve rho ~
-(e^(beta <.,.>) * rho)^(kappa/beta). Expanded about the uniform measure, with a = lambda_0/lambda_1
-and x = lambda_2/lambda_1, the branch that leaves at kappa_c = beta a obeys (kappa_c/kappa -
-1)/m_1^2 -> d (a-1)/((d+2) a^2) ((d-1)(a-1) x/(1-x) - (a+d)) (derived here). The bend is measured on
-branches (`meanfield.branch`) on the circle and on S^2, and its sign is looked at over beta and d.
-Verdict: refuted that a beta_* exists where the branch leaves; the formula's bracket is negative for
-every beta and d that were tried, and the ratio of its two terms stays below ((d-1)/(d+1))^2. A jump
-to states that this branch does not reach is not ruled out.
+Question: noisy USA orders with a jump for $β > β_*$ (arXiv 2606.05140). What is the counterpart of
+$β_*$ for SA, where attention is normalised? Method: stationary states of noisy SA solve $ρ ∝ (e^(β
+⟨·,·⟩) ∗ ρ)^(κ/β)$. Expanded about the uniform measure, with $a = λ_0/λ_1$ and $x = λ_2/λ_1$, the
+branch that leaves at $κ_c = β a$ obeys $(κ_c/κ − 1)/m_1^2 → d (a−1)/((d+2) a^2) ((d−1)(a−1) x/(1−x)
+− (a+d))$ (derived here). The bend is measured on branches (`meanfield.branch`) on the circle and on
+$S^2$, and its sign is looked at over $β$ and $d$. Verdict: refuted that a $β_*$ exists where the
+branch leaves; the formula's bracket is negative for every $β$ and $d$ that were tried, and the
+ratio of its two terms stays below $((d−1)/(d+1))^2$. A jump to states that this branch does not
+reach is not ruled out.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tokenflock.reproduction.claim import Claim, at_least, at_most, between, nea
 from tokenflock.reproduction.scale import Scale
 from tokenflock.theory import log_kernel_eigenvalue
 
-SOURCE = "Question 1: the tricritical beta of SA"
+SOURCE = "Question 1: the tricritical $β$ of SA"
 CAPTION = (
-    "See the bend of the ordered branch, d(κ_c/κ)/d(m₁²) where it leaves, stay negative for "
-    "softmax at every β: it leaves forwards, without a jump."
+    "See the bend of the ordered branch, $d(κ_c/κ)/d(m₁²)$ where it leaves, stay negative for"
+    " softmax at every $β$: it leaves forwards, without a jump."
 )
 DERIVED = "derived here; question after arXiv 2606.05140"
 BETAS = {2: (1.0, 4.0, 8.0), 3: (2.0,)}
@@ -56,9 +56,9 @@ def compute(scale: Scale) -> xr.DataTree:
         ),
     }
     followed = " and ".join(
-        f"d = {d}, beta = {', '.join(f'{beta:g}' for beta in betas[d])}" for d in betas
+        f"$d = {d}$, $β = {', '.join(f'{beta:g}' for beta in betas[d])}$" for d in betas
     )
-    setting = f"SA with noise; branches: {followed}; formula: d to 256"
+    setting = f"SA with noise; branches: {followed}; formula: $d$ to 256"
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 

@@ -1,13 +1,14 @@
-"""The front of the phase diagram sharpens like d^(-1/2).
+"""The front of the phase diagram sharpens like $d^(−1/2)$.
 
-Question: how sharp is the transition of Figure 3 of arXiv 2312.10794 as d grows? Method: n = 32
-uniform tokens go through layers of h = 0.1 to t = 10 for beta around the front of orthogonal tokens
-(as far from it as d^(-1/2), so that all fronts have as many points); the share of pairs with cosine
-above 0.999 falls from 1 to 0, and the width is the distance in beta between 3/4 and 1/4. Deviations
-of the first cosines from 0 are of size d^(-1/2), and so, to first order, is the shift of a system's
-front (derived here); the next order is d^(-1/2) of that, so the exponent is taken between the two
-largest d. Errors are those of drawing the systems anew (bootstrap). Verdict: supported that the
-width goes to zero with d, with an exponent near -1/2 in the range tried.
+Question: how sharp is the transition of Figure 3 of arXiv 2312.10794 as $d$ grows? Method: $n = 32$
+uniform tokens go through layers of $h = 0.1$ to $t = 10$ for $β$ around the front of orthogonal
+tokens (as far from it as $d^(−1/2)$, so that all fronts have as many points); the share of pairs
+with cosine above 0.999 falls from 1 to 0, and the width is the distance in $β$ between $3/4$ and
+$1/4$. Deviations of the first cosines from 0 are of size $d^(−1/2)$, and so, to first order, is the
+shift of a system's front (derived here); the next order is $d^(−1/2)$ of that, so the exponent is
+taken between the two largest $d$. Errors are those of drawing the systems anew (bootstrap).
+Verdict: supported that the width goes to zero with $d$, with an exponent near $−1/2$ in the range
+tried.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from tokenflock.theory import layer_crossing
 
 SOURCE = "Question 4: the sharpness of the transition"
 CAPTION = (
-    "See the front in β, the share of clustered pairs at t = 10, sharpen as d grows, with a "
-    "width that falls about like d^(−1/2)."
+    "See the front in $β$, the share of clustered pairs at $t = 10$, sharpen as $d$ grows, with a"
+    " width that falls about like $d^(−1/2)$."
 )
 OPEN = "question after Figure 3 of arXiv 2312.10794"
 N, T = 32, 10.0
@@ -61,7 +62,7 @@ def compute(scale: Scale) -> xr.Dataset:
     return xr.Dataset(
         {"share": (("d", "point", "system"), rows)},
         {"d": list(DIMENSIONS), "beta": (("d", "point"), betas)},
-        {"setting": f"SA, n = {N}, layers of h = 0.1, t = {T:g}, {repeats} systems a cell"},
+        {"setting": f"SA, $n = {N}$, layers of $h = 0.1$, $t = {T:g}$, {repeats} systems a cell"},
     )
 
 

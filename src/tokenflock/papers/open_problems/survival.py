@@ -1,18 +1,18 @@
-"""Lifetimes of metastable states for random data: e^(c beta) with c that tends to 2 as n grows.
+"""Lifetimes of metastable states for random data: $e^(c β)$ with $c$ that tends to 2 as $n$ grows.
 
-Question: how does the time to consensus of n uniform tokens on S^(d-1) grow with beta, n and d? The
-paper on metastability, arXiv 2410.06833, leaves random data open. Method: for large beta only the
-closest pair of clusters moves (arXiv 2509.25040), so that a start tells its fate: closest pair
-first. Clusters of masses m and m' then meet on the arc between them at the centre of weights m^2
-and m'^2 for SA, m and m' for USA (derived here), and the waiting times add up; each is the closed
-form of two far clusters. (1) Systems of the flow, tokens within 1e-9 as one, against this fate. (2)
-The exponent c(n, d), the mean of 1 - cos of the last angle, over many starts, and how 2 - c falls
-with n. (3) The mean time is ruled by starts that end opposite: for pairs it is C_d e^(2 beta)
-beta^(-(d-1)/2), C_d = 2^((d-3)/2) Gamma(d/2) / (2 sqrt(pi) (d-1)) (derived here); is it so for
-crowds? Verdict: supported that starts tell the lifetime and that the mean time of crowds has the
-powers of pairs; refuted that the last pair forgets n, as it would if coarsening were self-similar;
-undecided which exponent 2 - c has in n: USA, which keeps the mean of its tokens to first order,
-falls towards 1/n, SA more slowly.
+Question: how does the time to consensus of $n$ uniform tokens on $S^(d−1)$ grow with $β$, $n$ and
+$d$? The paper on metastability, arXiv 2410.06833, leaves random data open. Method: for large $β$
+only the closest pair of clusters moves (arXiv 2509.25040), so that a start tells its fate: closest
+pair first. Clusters of masses $m$ and $m'$ then meet on the arc between them at the centre of
+weights $m^2$ and $m'^2$ for SA, $m$ and $m'$ for USA (derived here), and the waiting times add up;
+each is the closed form of two far clusters. (1) Systems of the flow, tokens within $1e-9$ as one,
+against this fate. (2) The exponent $c(n, d)$, the mean of $1 − cos$ of the last angle, over many
+starts, and how $2 − c$ falls with $n$. (3) The mean time is ruled by starts that end opposite: for
+pairs it is $C_d e^(2β) β^(−(d−1)/2)$, $C_d = 2^((d−3)/2) Γ(d/2)/(2 √π (d−1))$ (derived here); is it
+so for crowds? Verdict: supported that starts tell the lifetime and that the mean time of crowds has
+the powers of pairs; refuted that the last pair forgets $n$, as it would if coarsening were
+self-similar; undecided which exponent $2 − c$ has in $n$: USA, which keeps the mean of its tokens
+to first order, falls towards $1/n$, SA more slowly.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from tokenflock.theory import cap_fraction, pair_time
 
 SOURCE = "Question 7: survival for random data"
 CAPTION = (
-    "See lifetimes of single systems on those told by their starts (left), their exponent"
-    " tend to 2 as n grows (middle), and mean lifetimes fall from $e^(2β)$ like"
-    " $β^(−(d−1)/2)$ (right)."
+    "See lifetimes of single systems on those told by their starts (left; line: equal), their"
+    " exponent $c$ tend to 2 as $n$ grows (middle), and mean lifetimes of crowds (full dots) fall"
+    " from $e^(2β)$ like $β^(−(d−1)/2)$, as those of pairs do (right; open dots, and lines for"
+    " large $β$)."
 )
 OPEN = "open in arXiv 2410.06833"
 POWERS = {"SA": 2, "USA": 1}  # of the masses, in the centre at which two clusters meet
@@ -53,9 +54,9 @@ def compute(scale: Scale) -> xr.DataTree:
     systems, most, samples = scale.pick(quick=(6, 64, 4000), paper=(64, 256, 100_000))
     sizes = 2 ** np.arange(1, int(np.log2(most)) + 1)
     setting = (
-        f"flow of SA and USA (peak clock): n = {RUN_N}, d = {RUN_D}, beta = 8 and 24, {systems}"
-        f" systems; closest pair first: n = 2 to {most}, d = 2, 3, 8, {samples} starts at n = 8,"
-        " fewer beyond"
+        f"flow of SA and USA (peak clock): $n = {RUN_N}$, $d = {RUN_D}$, $β = 8$ and 24,"
+        f" {systems} systems; closest pair first: $n = 2$ to {most}, $d = 2$, 3, 8, {samples}"
+        " starts at $n = 8$, fewer beyond"
     )
     parts = {f"runs/{law}": _runs(law, systems) for law in POWERS}
     parts |= {f"exponents/{law}": _exponents(law, sizes, samples) for law in POWERS}

@@ -1,16 +1,16 @@
 """With a relu perceptron the minimiser is a few atoms, with a linear one it is a density.
 
-USA with a gradient perceptron, dx_i/dt = P(n^-1 sum_j e^(beta <x_i,x_j>) x_j + sum_j w_j
-sigma(<a_j, x_i>) a_j), ascends E = (1/2 beta) int int e^(beta <x,y>) + (1/2) int v with v = 2 sum_j
-w_j S(<a_j, x>), S' = sigma (derived here). (1) Eight tokens on the circle, beta = 2, relu: the
-energy's slope against the mean square speed, and where runs end. (2) The minimiser on a grid of the
-circle: E is convex, so any start must find the same (exponentiated gradient, or an active set of
-atoms), and the gap of the potential e^(beta cos) * rho / beta + v/2 certifies it. For sigma(z) = z
-and one neuron e_1 of weight w the minimiser is (1 + c cos 2 theta)/(2 pi) with c = -beta w/(4
-I_2(beta)) (derived here). For relu, v has Fourier coefficients that fall more slowly than
-I_k(beta), so no density can balance it, and the support must be small: the atomic critical points
-of arXiv 2601.21366 (abstract). An atom between two nodes shows as two neighbours, so atoms are
-counted as groups of neighbours, on grids of 60, 120 and 240 nodes.
+USA with a gradient perceptron, $dx_i/dt = P(n^(−1) Σ_j e^(β ⟨x_i,x_j⟩) x_j + Σ_j w_j σ(⟨a_j, x_i⟩)
+a_j)$, ascends $E = (1/(2β)) ∫∫ e^(β ⟨x,y⟩) + (1/2) ∫ v$ with $v = 2 Σ_j w_j S(⟨a_j, x⟩)$, $S' = σ$
+(derived here). (1) Eight tokens on the circle, $β = 2$, relu: the energy's slope against the mean
+square speed, and where runs end. (2) The minimiser on a grid of the circle: $E$ is convex, so any
+start must find the same (exponentiated gradient, or an active set of atoms), and the gap of the
+potential $e^(β cos) ∗ ρ/β + v/2$ certifies it. For $σ(z) = z$ and one neuron $e_1$ of weight $w$
+the minimiser is $(1 + c cos 2 θ)/(2 π)$ with $c = −β w/(4 I_2(β))$ (derived here). For relu, $v$
+has Fourier coefficients that fall more slowly than $I_k(β)$, so no density can balance it, and the
+support must be small: the atomic critical points of arXiv 2601.21366 (abstract). An atom between
+two nodes shows as two neighbours, so atoms are counted as groups of neighbours, on grids of 60, 120
+and 240 nodes.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def compute(scale: Scale) -> xr.DataTree:
     )
     parts["top"] = xr.Dataset({"eigenvalue": ("mode", _top())})
     setting = (
-        f"circle, beta = {BETA:g}; relu neuron of weight {WEIGHT:g} and linear one of {LINEAR:g};"
-        f" 8 tokens to t = 6; {NODES} nodes, {steps} steps"
+        f"circle, $β = {BETA:g}$; relu neuron of weight {WEIGHT:g} and linear one of {LINEAR:g};"
+        f" 8 tokens to $t = 6$; {NODES} nodes, {steps} steps"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
@@ -211,7 +211,11 @@ def draw(data: xr.DataTree) -> Figure:
             axes[1].semilogy(
                 angle[order], np.maximum(NODES * rho.values[order], 1e-9), color=colour, label=name
             )
-        axes[1].set(xlabel=r"$\theta$ (degrees)", ylabel="minimiser, relative to uniform")
+        axes[1].set(
+            xlabel=r"$\theta$ (degrees)",
+            ylabel="minimiser, relative to uniform",
+            xticks=[-180, -90, 0, 90, 180],
+        )
         axes[1].set_title("Atoms for relu, a density for linear")
         axes[1].set_ylim(top=1e3)
         axes[1].legend(loc="upper center", ncols=2)

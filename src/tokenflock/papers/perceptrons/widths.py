@@ -1,18 +1,18 @@
-"""How narrow a cluster a perceptron can hold: 1/(2 sqrt beta) needs a strength of e^(-1/8).
+"""How narrow a cluster a perceptron can hold: $1/(2√β)$ needs a strength of $e^(−1/8)$.
 
-Descent of E = E_beta + (1/2) int v, that is repulsive USA (clock PEAK: weights at most one) with a
-gradient perceptron; kappa is the curvature of v/2 where it is greatest. Derived here, for beta of
-any size. (1) Tokens at one place move apart at the rate 1 - kappa: below kappa = 1 no minimiser
-has a cluster of all its mass at one point. (2) One relu neuron makes a well of curvature kappa on
-the circle; two halves rest in it at the gap g with sin^2(g/2) = ln(1/kappa)/(2 beta), so that the
-gap is 1/(2 sqrt beta) at kappa = e^(-1/8), to order 1/beta. They hold together while kappa cos g -
-1/2 + K(g)/2 >= 0, K(g) = (beta sin^2 g - cos g) e^(beta (cos g - 1)): for large beta down to kappa
-= 0.2847, where each half falls apart. (3) At a minimiser no token gains by moving, so the potential
-has no negative Laplacian there: with M the greatest and -W the greatest negative of the kernel's
-Laplacian outside and inside the distance 1/(2 sqrt beta), the share of other tokens in that
-distance is at most (M (1 - 1/n) + kappa)/(M + W). For kappa = 0 and large beta this is 0.4027 on
-the circle. (A secondary source has arXiv 2601.21366 prove 0.5742 + O(e^-beta) where the second
-variation is definite; there tokens of an atom do not part.)
+Descent of $E = E_β + (1/2) ∫ v$, that is repulsive USA (clock PEAK: weights at most one) with a
+gradient perceptron; $κ$ is the curvature of $v/2$ where it is greatest. Derived here, for $β$ of
+any size. (1) Tokens at one place move apart at the rate $1 − κ$: below $κ = 1$ no minimiser has a
+cluster of all its mass at one point. (2) One relu neuron makes a well of curvature $κ$ on the
+circle; two halves rest in it at the gap $g$ with $sin^2(g/2) = ln(1/κ)/(2β)$, so that the gap is
+$1/(2√β)$ at $κ = e^(−1/8)$, to order $1/β$. They hold together while $κ cos g − 1/2 + K(g)/2 ≥ 0$,
+$K(g) = (β sin^2 g − cos g) e^(β (cos g − 1))$: for large $β$ down to $κ = 0.2847$, where each half
+falls apart. (3) At a minimiser no token gains by moving, so the potential has no negative Laplacian
+there: with $M$ the greatest and $−W$ the greatest negative of the kernel's Laplacian outside and
+inside the distance $1/(2√β)$, the share of other tokens in that distance is at most $(M (1 − 1/n) +
+κ)/(M + W)$. For $κ = 0$ and large $β$ this is 0.4027 on the circle. (A secondary source has arXiv
+2601.21366 prove $0.5742 + O(e^(−β))$ where the second variation is definite; there tokens of an
+atom do not part.)
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from tokenflock.starts import Uniform
 
 SOURCE = "arXiv 2601.21366: the width of clusters"
 CAPTION = (
-    "See two clusters close up as the perceptron grows, to a gap of 1/(2√β) at the strength"
-    " e^(−1/8) (left), and no token with more company than the bound allows (right)."
+    "See two halves of a cluster (marks; line: theory) close up as the perceptron grows, to a gap"
+    " of $1/(2√β)$ at the strength $e^(−1/8)$ (left), and no token (marks) with more company than"
+    " the bound (lines) allows (right)."
 )
 DERIVED = "derived here; cf. arXiv 2601.21366"
 BETAS = (16.0, 64.0, 256.0)
@@ -61,9 +62,9 @@ def compute(scale: Scale) -> xr.DataTree:
     rates = xr.Dataset({"rate": ("kappa", [_rate(kappa) for kappa in RATES])}, {"kappa": [*RATES]})
     crowds = {f"crowds/{d}": _crowds(d, end, seeds) for d in (2, 3)}
     setting = (
-        f"repulsive USA (peak clock) with a perceptron; well: circle, n = {WELL}, beta = 16, 64,"
-        f" 256, one relu neuron; crowds: n = {CROWD}, d = 2 and 3, beta = {CROWD_BETA:g},"
-        f" {NEURONS} tanh neurons, {seeds} draws; RK4 (h = {STEP}) to t = {end:g}"
+        f"repulsive USA (peak clock) with a perceptron; well: circle, $n = {WELL}$, $β = 16$, 64,"
+        f" 256, one relu neuron; crowds: $n = {CROWD}$, $d = 2$ and 3, $β = {CROWD_BETA:g}$,"
+        f" {NEURONS} tanh neurons, {seeds} draws; RK4 ($h = {STEP}$) to $t = {end:g}$"
     )
     return xr.DataTree.from_dict(
         {"/": xr.Dataset(attrs={"setting": setting}), "wells": wells, "rates": rates} | crowds

@@ -1,11 +1,10 @@
 """The first steps of the BBGKY hierarchy on the circle.
 
-Four tokens, uniform and independent on the circle, USA at beta = 1.5. At t = 0 the speeds of E cos
-k(theta_2 - theta_1) are means of smooth functions over all angles: the trapezoidal rule with 32
-angles for each of the other tokens (32768 systems through the velocity of the law) is exact to
-rounding, and these Fourier modes are compared with g_beta(x)/(pi n). Then many systems from random
-angles are followed by RK4 (h = 0.02): the law of one token must stay uniform, that of a pair must
-not.
+Four tokens, uniform and independent on the circle, USA at $β = 1.5$. At $t = 0$ the speeds of $E
+cos k(θ_2 − θ_1)$ are means of smooth functions over all angles: the trapezoidal rule with 32 angles
+for each of the other tokens (32768 systems through the velocity of the law) is exact to rounding,
+and these Fourier modes are compared with $g_β(x)/(π n)$. Then many systems from random angles are
+followed by RK4 ($h = 0.02$): the law of one token must stay uniform, that of a pair must not.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ def compute(scale: Scale) -> xr.Dataset:
         coords={"mode": MODES, "bin": (edges[1:] + edges[:-1]) / 2},
         attrs={
             "setting": (
-                f"n = 4, beta = 1.5, USA; 32768 systems of a grid at t = 0; {count} random systems"
-                " up to t = 1"
+                f"$n = 4$, $β = 1.5$, USA; 32768 systems of a grid at $t = 0$; {count} random"
+                " systems up to $t = 1$"
             )
         },
     )

@@ -1,13 +1,13 @@
 """Cone collapse: tokens in a hemisphere meet exponentially fast.
 
-16 uniform tokens in d = 16 dimensions lie in an open hemisphere almost surely. They are followed by
-RK4 (h = 0.01) under SA and USA at beta = 1, and through Transformer layers of h = 0.1; the rate of
-collapse is the slope of log(1 - min cosine) where 1 - min cosine lies in [1e-10, 1e-5]. For 32
-directions w with <x_i(0), w> > 0 for all i we ask whether min_i <x_i(t), w> ever falls, and by
-nonnegative least squares whether the limit x* lies in the convex cone of the tokens at every time.
-The differential inequality of the proof is tested with the velocities of the law, also where the
-pull is weak: on two tokens 60 degrees to either side of x* at beta = 6. At last, random Q and K
-(Gaussian, scaled by 1/sqrt d) with V = I drive tokens from a hemisphere.
+16 uniform tokens in $d = 16$ dimensions lie in an open hemisphere almost surely. They are followed
+by RK4 ($h = 0.01$) under SA and USA at $β = 1$, and through Transformer layers of $h = 0.1$; the
+rate of collapse is the slope of $log(1 − c)$, $c$ the least cosine, where $1 − c$ lies in $[1e-10,
+1e-5]$. For 32 directions $w$ with $⟨x_i(0), w⟩ > 0$ for all $i$ we ask whether $min_i ⟨x_i(t), w⟩$
+ever falls, and by nonnegative least squares whether the limit $x*$ lies in the convex cone of the
+tokens at every time. The differential inequality of the proof is tested with the velocities of the
+law, also where the pull is weak: on two tokens 60 degrees to either side of $x*$ at $β = 6$. At
+last, random $Q$ and $K$ (Gaussian, scaled by $1/√d$) with $V = I$ drive tokens from a hemisphere.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Theorem 6.3 and Lemma 6.4"
 CAPTION = (
-    "See the distance from consensus, 1 − min ⟨x_i, x_j⟩, fall at the rate of the theorem "
-    "(left), and a pair that is slower than (6.8) as printed, but not than (6.7) (right)."
+    "See the distance from consensus, $1 − min ⟨x_i, x_j⟩$, fall at the rate of the theorem"
+    " (left), and a pair that is slower than (6.8) as printed, but not than (6.7) (right)."
 )
 N, D, BETA, H = 16, 16, 1.0, 0.1
 PAIR_BETA = 6.0
@@ -61,8 +61,8 @@ def compute(scale: Scale) -> xr.DataTree:
     parts["pair"] = _pair()
     parts["random"] = _random_matrices(scale)
     setting = (
-        f"n = d = 16, beta = 1, uniform; two tokens at beta = 6; {parts['random'].sizes['repeat']}"
-        " systems with random Q, K"
+        "$n = d = 16$, $β = 1$, uniform; two tokens at $β = 6$;"
+        f" {parts['random'].sizes['repeat']} systems with random $Q$, $K$"
     )
     return xr.DataTree(
         xr.Dataset(attrs={"setting": setting}),

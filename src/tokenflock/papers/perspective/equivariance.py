@@ -2,9 +2,9 @@
 
 Each line compares two runs of the library that a symmetry says are the same, and gives the largest
 distance between their tokens over all times; beside it stands a comparison that the symmetry does
-not cover, made in the same way. Classical Runge-Kutta, h = 0.05, t = 5, n = 16 tokens, uniform on
-S^3 (d = 4), beta = 2; Q, K, V are Gaussian matrices over sqrt(d). The span is a random plane of
-R^4; copies and masses are those of 8 tokens.
+not cover, made in the same way. Classical Runge-Kutta, $h = 0.05$, $t = 5$, $n = 16$ tokens,
+uniform on $S^3$ ($d = 4$), $β = 2$; $Q$, $K$, $V$ are Gaussian matrices over $√d$. The span is a
+random plane of $R^4$; copies and masses are those of 8 tokens.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def compute(scale: Scale) -> xr.Dataset:
     return xr.Dataset(
         {"kept": ("symmetry", values[:, 0]), "broken": ("symmetry", values[:, 1])},
         coords={"symmetry": list(gaps)},
-        attrs={"setting": f"n = {N}, d = {D}, beta = {BETA:g}, RK4 h = 0.05, t <= {END:g}"},
+        attrs={"setting": f"$n = {N}$, $d = {D}$, $β = {BETA:g}$, RK4 $h = 0.05$, $t ≤ {END:g}$"},
     )
 
 

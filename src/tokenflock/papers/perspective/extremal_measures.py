@@ -1,13 +1,13 @@
 """The measures of least and most energy: the uniform one, and points.
 
-Measures with a density are weighted tokens on exact quadrature grids: 64 angles on the circle, 24 x
-48 points (Gauss-Legendre in height) on S^2. The eigenvalue lambda_k of the kernel comes from the
-energy of the densities 1 +- cos(k theta)/2, or 1 +- P_k(height)/2, which is quadratic in the
-ripple. The energy of weights on 16 angles is minimised by SciPy from random weights (w =
-softmax(u), trust region, then Newton's method on the gradient, with derivatives of the library's
-energy). Random measures are 8 tokens, uniform or clustered, with random weights. SA with V = -I
-runs from 16 uniform tokens on the circle, with V = I from 16 tokens on a half circle (adaptive
-solver, t = 400).
+Measures with a density are weighted tokens on exact quadrature grids: 64 angles on the circle, 24 ×
+48 points (Gauss-Legendre in height) on $S^2$. The eigenvalue $λ_k$ of the kernel comes from the
+energy of the densities $1 ± cos(k θ)/2$, or $1 ± P_k(height)/2$, which is quadratic in the ripple.
+The energy of weights on 16 angles is minimised by SciPy from random weights ($w = softmax(u)$,
+trust region, then Newton's method on the gradient, with derivatives of the library's energy).
+Random measures are 8 tokens, uniform or clustered, with random weights. SA with $V = −I$ runs from
+16 uniform tokens on the circle, with $V = I$ from 16 tokens on a half circle (adaptive solver, $t =
+400$).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from tokenflock.theory import (
 
 SOURCE = "Proposition 3.4"
 CAPTION = (
-    "See that all eigenvalues λ_k of the kernel are positive, so that the energy is least "
-    "at the uniform measure, where the flow of V = −I goes, and greatest at one point."
+    "See that all eigenvalues $λ_k$ of the kernel are positive, so that the energy is least at"
+    " the uniform measure, where the flow of $V = −I$ goes, and greatest at one point."
 )
 BETA, N = 4.0, 16
 DEGREES = np.arange(9)
@@ -60,7 +60,7 @@ def compute(scale: Scale) -> xr.DataTree:
         "samples": _samples(scale.pick(quick=200, paper=10000)),
     }
     setting = (
-        f"beta = {BETA:g}; 16 weights on the circle, 16 tokens; samples: beta = 0.5 to 9, d = 2,"
+        f"$β = {BETA:g}$; 16 weights on the circle, 16 tokens; samples: $β = 0.5$ to 9, $d = 2$,"
         " 3, 16"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)

@@ -1,13 +1,13 @@
 """Inner products of a trained ALBERT, layer by layer.
 
 A trained ALBERT (albert-xlarge-v2 in print: 24 passes of one layer) reads prompts of more than 300
-tokens, cut to 512; the cosine of every two tokens i != j is counted at each layer, and the same
+tokens, cut to 512; the cosine of every two tokens $i != j$ is counted at each layer, and the same
 layer is then passed as many times again. The text is what lies beside the model (prompts.json, .csv
 or .txt in its folder), else WikiText-103 where the hub can be reached, else the manual of Python;
 prompts are drawn with seed 0, and bands are over prompts.
 
-Choices that were made in print without being said are run side by side: the diagonal i = j left in
-the histograms, and the second half (passes beyond the model's own) run with the trained matrices
+Choices that were made in print without being said are run side by side: the diagonal $i = j$ left
+in the histograms, and the second half (passes beyond the model's own) run with the trained matrices
 cut into one head. A third run has fresh weights.
 
 Tokens that hardly move are no clusters: a growth counts where it would be seen in print, by a tenth
@@ -35,8 +35,8 @@ from tokenflock.verbs.measure import measure
 
 SOURCE = "Figure 1"
 CAPTION = (
-    "See the distribution of the cosines ⟨x_i, x_j⟩ of all pairs of tokens (density of "
-    "pairs) move towards 1 from layer to layer of a trained model."
+    "See the distribution of the cosines $⟨x_i, x_j⟩$ of all pairs of tokens (density of pairs)"
+    " move towards 1 from layer to layer of a trained model."
 )
 MODEL = "albert/albert-xlarge-v2"
 DEPTH, HEADS = 24, 16  # of the published model
@@ -101,9 +101,9 @@ def compute(scale: Scale) -> xr.Dataset:
         heads=facts.heads,
         text=source,
         setting=(
-            f"{facts.name} (d = {facts.width}, {facts.heads} heads, {depth}"
-            f" passes of one layer, then {2 * depth}), {len(texts)} prompts of {tokens} tokens from"
-            f" {source}, seed 0"
+            f"{facts.name} ($d = {facts.width}$, {facts.heads} heads, {depth} passes of one"
+            f" layer, then {2 * depth}), {len(texts)} prompts of {tokens} tokens from {source},"
+            " seed 0"
         ),
     )
 

@@ -1,14 +1,14 @@
-"""The map of what is proved, in the dimension d and the inverse temperature beta.
+"""The map of what is proved, in the dimension $d$ and the inverse temperature $β$.
 
-Drawn from the thresholds of the theorems for n = 32, not copied: columns d = 2, 3 <= d < n, d >= n
-and d >= d*; what was proved after publication is hatched. The numbers behind it are measured. The
-triangle of three clusters on the circle changes its stability where the largest eigenvalue of the
-derivative of the library's field, without the common rotation, crosses zero, for three equal
-clusters and for 32 tokens in clusters of 10, 11 and 11; 12 tokens near a triangle follow SA at beta
-= -0.8 and -0.5 until t = 400. The range of attraction tau* is the angle at which the second
-derivative of the energy of two tokens changes sign. gamma_beta(1/n) is the cosine of 32 orthogonal
-tokens at t = 1/32 (adaptive solver): Theorem 6.9 says something at that time only if its bound 2c
-sqrt(log d / d), c = e^{10 max(1, beta)}, is smaller.
+Drawn from the thresholds of the theorems for $n = 32$, not copied: columns $d = 2$, $3 ≤ d < n$, $d
+≥ n$ and $d ≥ d*$; what was proved after publication is hatched. The numbers behind it are measured.
+The triangle of three clusters on the circle changes its stability where the largest eigenvalue of
+the derivative of the library's field, without the common rotation, crosses zero, for three equal
+clusters and for 32 tokens in clusters of 10, 11 and 11; 12 tokens near a triangle follow SA at $β =
+−0.8$ and $−0.5$ until $t = 400$. The range of attraction $τ*$ is the angle at which the second
+derivative of the energy of two tokens changes sign. $γ_β(1/n)$ is the cosine of 32 orthogonal
+tokens at $t = 1/32$ (adaptive solver): Theorem 6.9 says something at that time only if its bound
+$2c √(log d / d)$, $c = e^{10 max(1, β)}$, is smaller.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from tokenflock.theory import attraction_range, equiangular_cosine, saddle_thres
 
 SOURCE = "Figure 2"
 CAPTION = (
-    "See which theorem gives one cluster at which β and dimension d (blue), what was open "
-    "in print (hatched), and where three clusters at 120° become stable (red)."
+    "See which theorem gives one cluster at which $β$ and dimension $d$ (blue), what was open in"
+    " print (hatched), and where three clusters at 120° become stable (red)."
 )
 N = 32
 # arXiv 2507.22857: consensus from -0.16 on; below -2/3 not if 3 divides n
@@ -66,7 +66,7 @@ def compute(scale: Scale) -> xr.Dataset:
             ),
         },
         coords={"beta": beta, "beside": list(BESIDE)},
-        attrs={"setting": f"n = {N}; triangle: 3 clusters on the circle; d* at beta = 1"},
+        attrs={"setting": f"$n = {N}$; triangle: 3 clusters on the circle; $d*$ at $β = 1$"},
     )
 
 

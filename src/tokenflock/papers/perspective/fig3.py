@@ -1,17 +1,17 @@
-"""Phase diagrams: which share of pairs has met by time t, for d from 2 to 1024.
+"""Phase diagrams: which share of pairs has met by time $t$, for $d$ from 2 to 1024.
 
-The share p of pairs with <x_i, x_j> >= 1 - delta, delta = 1e-3, averaged over systems of n = 32
-independent uniform tokens, for beta from 0.1 to 9 (90 values at paper scale, 36 from 0.25 at quick
-scale) and t up to 30. The printed heat maps are those of the layer map x <- normalize(x + h A x), h
-= 0.1, so its own recursion for orthogonal tokens is drawn on them; the second figure shows the flow
-(RK4, h = 0.2) with the curve Gamma, on which gamma_beta(t) = 1 - delta.
+The share $p$ of pairs with $⟨x_i, x_j⟩ ≥ 1 − δ$, $δ = 1e-3$, averaged over systems of $n = 32$
+independent uniform tokens, for $β$ from 0.1 to 9 (90 values at paper scale, 36 from 0.25 at quick
+scale) and $t$ up to 30. The printed heat maps are those of the layer map $x ← normalize(x + h A
+x)$, $h = 0.1$, so its own recursion for orthogonal tokens is drawn on them; the second figure shows
+the flow (RK4, $h = 0.2$) with the curve $Γ$, on which $γ_β(t) = 1 − δ$.
 
-The front is where p = 1/2, by linear interpolation. In time it is taken from the maps; in beta from
-extra systems at d = 512 and 1024 whose betas are 0.025 apart about the fronts at t = 10 and 30. Its
-distance from theory shrinks like 1/d, so 2 front(1024) - front(512) estimates the limit of large d.
-Gamma itself is found by moving 32 orthonormal tokens and solving <x_1, x_2> = 1 - delta for beta.
-The table of p at 28 points of d = 2 and d = 32 is a reference of 1,024 and 512 systems, whose
-standard error is at most sqrt(p (1 - p) / systems).
+The front is where $p = 1/2$, by linear interpolation. In time it is taken from the maps; in $β$
+from extra systems at $d = 512$ and 1024 whose $β$ are 0.025 apart about the fronts at $t = 10$ and
+30. Its distance from theory shrinks like $1/d$, so $2 front(1024) − front(512)$ estimates the limit
+of large $d$. $Γ$ itself is found by moving 32 orthonormal tokens and solving $⟨x_1, x_2⟩ = 1 − δ$
+for $β$. The table of $p$ at 28 points of $d = 2$ and $d = 32$ is a reference of 1,024 and 512
+systems, whose standard error is at most $√(p (1 − p)/m)$ for $m$ systems.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def compute(scale: Scale) -> xr.DataTree:
     )
     maps = parts["layer/d2"].sizes["beta"], scale.pick(quick=SYSTEMS, paper=1024)
     setting = (
-        f"n = 32, delta = 1e-3, h = 0.1 (flow: 0.2), layer maps of {maps[0]} betas x {maps[1]}"
-        " systems for each d"
+        f"$n = 32$, $δ = 1e-3$, $h = 0.1$ (flow: 0.2), layer maps of {maps[0]} values of $β$ ×"
+        f" {maps[1]} systems for each $d$"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

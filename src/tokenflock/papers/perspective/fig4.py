@@ -1,15 +1,15 @@
-"""The circle: two clusters at beta = 4, three at beta = 9, and how long they live.
+"""The circle: two clusters at $β = 4$, three at $β = 9$, and how long they live.
 
-The phase diagram of d = 2, n = 32 through layers of h = 0.1, one run each at beta = 4 and beta = 9
-at the times of the printed panels (t = 0, 18, 30), each from the first seed that ends with the
-usual number of clusters, and the number of clusters of many systems at t = 30 (connected components
-of pairs with cosine at least 1 - delta, delta = 1e-3).
+The phase diagram of $d = 2$, $n = 32$ through layers of $h = 0.1$, one run each at $β = 4$ and $β =
+9$ at the times of the printed panels ($t = 0$, 18, 30), each from the first seed that ends with the
+usual number of clusters, and the number of clusters of many systems at $t = 30$ (connected
+components of pairs with cosine at least $1 − δ$, $δ = 1e-3$).
 
-Lifetimes: k equal clusters at the corners of a regular polygon are stationary and unstable. One
-token stands for each cluster, the corners move by 1e-6 along the fastest mode cos(2 pi floor(k/2) j
-/ k), and the flow (RK4, 100 steps in a lifetime) is followed until the deviation has grown a
-hundredfold. The slope of its logarithm is the growth rate, its inverse the lifetime, beside 1 /
-max_p lambda_p of the linearised equation. The same is done once through layers.
+Lifetimes: $k$ equal clusters at the corners of a regular polygon are stationary and unstable. One
+token stands for each cluster, the corners move by $1e-6$ along the fastest mode $cos(2 π ⌊k/2⌋
+j/k)$, and the flow (RK4, 100 steps in a lifetime) is followed until the deviation has grown a
+hundredfold. The slope of its logarithm is the growth rate, its inverse the lifetime, beside $1 /
+max_p λ_p$ of the linearised equation. The same is done once through layers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tokenflock.theory import polygon_lifetime
 SOURCE = "Figure 4"
 CAPTION = (
     "See stripes of constant pair density (the share of pairs of cosine above 0.999) on the "
-    "circle: states of a few clusters, drawn beside, which live as long as the lines below "
-    "say."
+    "circle: states of a few clusters, drawn beside at the three times that are marked (trails "
+    "run inwards, to earlier times), which live as long as the lines below say."
 )
 N, H, TIMES = 32, 0.1, (0.0, 18.0, 30.0)
 USUAL = {4.0: (2, 0.8), 9.0: (3, 0.6)}  # how many clusters, and how often at least
@@ -70,8 +70,8 @@ def compute(scale: Scale) -> xr.DataTree:
     parts["counts"] = ensemble(SelfAttention(), start, over={"beta": list(USUAL)}, **options)
     parts["lifetimes"] = _lifetimes()
     setting = (
-        f"n = 32, d = 2, h = 0.1; map: {len(beta)} betas x {repeats} systems; counts: {systems}"
-        " systems; lifetimes: flow"
+        f"$n = 32$, $d = 2$, $h = 0.1$; map: {len(beta)} values of $β$ × {repeats} systems;"
+        f" counts: {systems} systems; lifetimes: flow"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

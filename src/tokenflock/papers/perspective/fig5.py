@@ -1,18 +1,18 @@
-"""Phase diagrams with random Q, K, V.
+"""Phase diagrams with random $Q$, $K$, $V$.
 
-n = 32 independent uniform tokens in d = 128 dimensions, through layers x <- normalize(x + h A V x)
-of h = 0.1, with logits beta <x_i, B x_j> and matrices drawn anew for each system (G, G_1, G_2 have
-independent standard Gaussian entries):
+$n = 32$ independent uniform tokens in $d = 128$ dimensions, through layers $x ← normalize(x + h A V
+x)$ of $h = 0.1$, with logits $β ⟨x_i, B x_j⟩$ and matrices drawn anew for each system ($G$, $G_1$,
+$G_2$ have independent standard Gaussian entries):
 
-    (a) Q, K, V Ginibre:              B = G_1 G_2 / sqrt(d),   V = G / sqrt(d)
-    (b) Q^T K Wigner, V >= 0:         B symmetric Gaussian,    V = G G^T / sqrt(d)
-    (c) Q, K Ginibre, V from Q^T K:   B = G_1 G_2 / sqrt(d),   V = B^T / sqrt(d)
-    (d) Q^T K Wigner, V from Q^T K:   B symmetric Gaussian,    V = B^T / sqrt(d)
+    (a) $Q$, $K$, $V$ Ginibre: $B = G_1 G_2/√d$, $V = G/√d$
+    (b) $Q^T K$ Wigner, $V ≥ 0$: $B$ symmetric Gaussian, $V = G G^T/√d$
+    (c) $Q$, $K$ Ginibre, $V$ from $Q^T K$: $B = G_1 G_2/√d$, $V = B^T/√d$
+    (d) $Q^T K$ Wigner, $V$ from $Q^T K$: $B$ symmetric Gaussian, $V = B^T/√d$
 
-(V acts on columns here; the published code multiplies rows, hence the transpose.) The published
-code computes (a) with V = G G^T / sqrt(d), which is drawn beside. Fronts are where the pair density
-is 1/2, edges in beta where it is 0.9 at t = 30, both by linear interpolation. What is expected was
-read off the printed figure, to about 0.1 in beta and 1 in t; the intervals say so.
+($V$ acts on columns here; the published code multiplies rows, hence the transpose.) The published
+code computes (a) with $V = G G^T/√d$, which is drawn beside. Fronts are where the pair density is
+$1/2$, edges in $β$ where it is 0.9 at $t = 30$, both by linear interpolation. What is expected was
+read off the printed figure, to about 0.1 in $β$ and 1 in $t$; the intervals say so.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tokenflock.starts import Uniform
 
 SOURCE = "Figure 5"
 CAPTION = (
-    "See the pair density, the share of pairs of tokens whose cosine is above 0.999, over "
-    "time and β for random Q, K and V of four kinds."
+    "See the pair density, the share of pairs of tokens whose cosine is above 0.999, over time"
+    " and $β$ for random $Q$, $K$ and $V$ of four kinds."
 )
 N, D, END = 32, 128, 30.0
 QUICK = 36, 3  # even rows of beta, and systems in each
@@ -71,8 +71,8 @@ def compute(scale: Scale) -> xr.DataTree:
         for name, matrices in PANELS.items()
     }
     setting = (
-        f"n = 32, d = 128, delta = 1e-3, layer map h = 0.1, {len(beta)} betas x {repeats} systems"
-        " for each panel"
+        f"$n = 32$, $d = 128$, $δ = 1e-3$, layer map $h = 0.1$, {len(beta)} values of $β$ ×"
+        f" {repeats} systems for each panel"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

@@ -1,11 +1,10 @@
-"""The curvature g of the interaction on the circle, and its zeros.
+"""The curvature $g$ of the interaction on the circle, and its zeros.
 
-Two tokens at angles 0 and tau follow unnormalised attention. The derivative of the one's speed by
-the other's angle, taken by automatic differentiation of the law of motion, is g(tau) / 2 with
-g(tau) = (cos tau - beta sin^2 tau) e^(beta cos tau). g is positive only for |tau| < tau*, which
-shrinks like beta^(-1/2): tokens further apart than tau* pull a critical point off balance. Zeros
-and minima of the measured g are compared with the closed form cos tau* = (-1 + sqrt(1 + 4 beta^2))
-/ (2 beta).
+Two tokens at angles 0 and $τ$ follow unnormalised attention. The derivative of the one's speed by
+the other's angle, taken by automatic differentiation of the law of motion, is $g(τ) / 2$ with $g(τ)
+= (cos τ − β sin^2 τ) e^(β cos τ)$. $g$ is positive only for $|τ| < τ*$, which shrinks like
+$β^(−1/2)$: tokens further apart than $τ*$ pull a critical point off balance. Zeros and minima of
+the measured $g$ are compared with the closed form $cos τ* = (−1 + √(1 + 4 β^2)) / (2 β)$.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from tokenflock.theory import attraction_range, curvature_minimum, interaction_c
 
 SOURCE = "Figure 6"
 CAPTION = (
-    "See tokens nearer than τ* attract more the nearer they are (g > 0): g, drawn as a "
-    "share of its peak e^β, has its zeros at ±τ* (dots), which close in as β grows."
+    "See tokens nearer than $τ*$ attract more the nearer they are ($g > 0$): $g$, drawn as a"
+    " share of its peak $e^β$, has its zeros at $±τ*$ (dots), which close in as $β$ grows."
 )
 BETAS = (2.0, 6.0)
 
@@ -50,7 +49,7 @@ def compute(scale: Scale) -> xr.Dataset:
             "minimum_at": ("beta", [float(minimum.x) for minimum in lowest]),
         },
         coords={"beta": list(BETAS), "tau": tau},
-        attrs={"setting": "beta = 2 and 6, |tau| < 3.2, two tokens on the circle"},
+        attrs={"setting": "$β = 2$ and 6, $|τ| < 3.2$, two tokens on the circle"},
     )
 
 

@@ -1,8 +1,8 @@
 """The films of the authors' page: tokens on the sphere and on the circle.
 
-64 uniform tokens go through Transformer layers x <- normalize(x + h A x) with h = 0.1 up to t = 15
-(150 layers): on the sphere (d = 3) at beta = 1, the defaults of the published script, and on the
-circle (d = 2) at beta = 4. Every layer is one frame.
+64 uniform tokens go through Transformer layers $x ← normalize(x + h A x)$ with $h = 0.1$ up to $t =
+15$ (150 layers): on the sphere ($d = 3$) at $β = 1$, the defaults of the published script, and on
+the circle ($d = 2$) at $β = 4$. Every layer is one frame.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tokenflock.verbs.simulate import simulate
 SOURCE = "Films"
 CAPTION = (
     "See tokens on the sphere and on the circle at three times: colours are the clusters at "
-    "the end of the longest stage, trails the last ten layers."
+    "the end of the longest stage, trails the last ten layers, drawn inwards on the circle."
 )
 CASES = {"sphere": (3, 1.0), "circle": (2, 4.0)}
 SHOWN = (0.0, 3.0, 15.0)
@@ -34,8 +34,7 @@ def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
     runs = {name: _run(d, beta) for name, (d, beta) in CASES.items()}
     setting = (
-        "n = 64, layer map with h = 0.1, t up to 15; sphere: d = 3, beta = 1; circle: d = 2,"
-        " beta = 4"
+        "$n = 64$, layer map with $h = 0.1$, $t$ up to 15; sphere $S^2$: $β = 1$; circle: $β = 4$"
     )
     return xr.DataTree(
         xr.Dataset(attrs={"setting": setting}),

@@ -1,16 +1,17 @@
 """Gradient flows: the first variation of the energy, and how fast the energy changes.
 
 The first variation is the derivative of the library's energy by the weight of a token of weight
-zero; its tangential gradient is taken by central differences (step 1e-5) at 20 points of S^2, for
-12 random tokens with random weights, and compared with the velocity that the library gives a token
-of weight zero there. Five flows of 12 uniform tokens in d = 3 (adaptive solver, tolerance 1e-12)
-are then sampled every 0.005 up to t = 2: differences of order 8 of the energy against the sum of
-squared velocities in the metric of each. For two tokens SA and USA are compared at equal energy,
-which removes the clock.
+zero; its tangential gradient is taken by central differences (step $1e-5$) at 20 points of $S^2$,
+for 12 random tokens with random weights, and compared with the velocity that the library gives a
+token of weight zero there. Five flows of 12 uniform tokens in $d = 3$ (adaptive solver, tolerance
+$1e-12$) are then sampled every 0.005 up to $t = 2$: differences of order 8 of the energy against
+the sum of squared velocities in the metric of each. For two tokens SA and USA are compared at equal
+energy, which removes the clock.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -52,7 +53,7 @@ def compute(scale: Scale) -> xr.DataTree:
         "flows": _flows(),
         "orbits": _orbits(),
     }
-    setting = f"n = {N}, d = {D}, beta = {BETA:g} (first variation: beta = 0.5, 2, 5)"
+    setting = f"$n = {N}$, $d = {D}$, $β = {BETA:g}$ (first variation: $β = 0.5$, 2, 5)"
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
@@ -193,7 +194,7 @@ def draw(data: xr.DataTree) -> Figure:
                 linewidth=1.1,
                 label="differences of the energy",
             )
-            ax.set_title(str(law).replace("-", "−"))
+            ax.set_title(re.sub(r"V = (.+)", r"$V = \1$", str(law)))
     for ax in axes[2:5]:
         ax.set_xlabel("$t$")
     for ax in axes[::3]:

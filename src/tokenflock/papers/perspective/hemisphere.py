@@ -1,11 +1,11 @@
-"""How often n uniform tokens share an open hemisphere.
+"""How often $n$ uniform tokens share an open hemisphere.
 
 Tokens lie in no open hemisphere exactly when 0 is in their convex hull (Gordan). That is decided
-for every sample by nonnegative least squares: min |sum_i c_i x_i|^2 + (sum_i c_i - 1)^2 over c >= 0
+for every sample by nonnegative least squares: $min |Σ_i c_i x_i|^2 + (Σ_i c_i − 1)^2$ over $c ≥ 0$
 is 0 if 0 is in the hull, positive otherwise. On some samples the answer is compared with a linear
-program: <x_i, w> >= 1 for all i. Samples come from the start Uniform(32, 20): the first n tokens,
-and of them the first d coordinates, whose directions are uniform too. Wendel's formula is what they
-must meet.
+program: $⟨x_i, w⟩ ≥ 1$ for all $i$. Samples come from the start Uniform(32, 20): the first $n$
+tokens, and of them the first $d$ coordinates, whose directions are uniform too. Wendel's formula is
+what they must meet.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tokenflock.theory import hemisphere_probability
 
 SOURCE = "Theorem 6.7"
 CAPTION = (
-    "See measured shares of starts that fit in one open hemisphere (marks) on Wendel's "
-    "formula (lines): with d ≥ n tokens always do."
+    "See measured shares of starts that fit in one open hemisphere (marks) on Wendel's formula"
+    " (lines): with $d ≥ n$ tokens always do."
 )
 PAIRS = ((3, 2), (4, 2), (4, 3), (10, 3), (32, 8), (16, 16), (32, 16), (32, 20))
 CHECKED = 40  # samples of each pair that the linear program decides too
@@ -46,8 +46,8 @@ def compute(scale: Scale) -> xr.Dataset:
         },
         attrs={
             "setting": (
-                f"{count} samples of each of {len(PAIRS)} pairs (n, d), {CHECKED} of them decided"
-                " twice"
+                f"{count} samples of each of {len(PAIRS)} pairs $(n, d)$, {CHECKED} of them"
+                " decided twice"
             ),
             "count": count,
         },

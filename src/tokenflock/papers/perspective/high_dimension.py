@@ -1,11 +1,11 @@
 """In high dimension random tokens move like orthogonal ones.
 
-32 uniform tokens, beta = 1 (SA, RK4 with h = 0.15, float64), in d = 32, 128, 1024 and 8192
-dimensions. For each start we take the greatest difference |<x_i, x_j> - gamma_beta(t)| over all
-pairs and all t up to 9, gamma_beta being the cosine of orthogonal tokens: its average over starts,
-and the share of starts below a bound. (Tokens are rotated into their 32-dimensional span, which
-changes no inner product.) Of four starts of two tokens in d = 1024 at beta = 0 we keep alpha(t) =
-min_i <x_i, x*>, x* being their mean direction at t = 20.
+32 uniform tokens, $β = 1$ (SA, RK4 with $h = 0.15$, float64), in $d = 32$, 128, 1024 and 8192
+dimensions. For each start we take the greatest difference $|⟨x_i, x_j⟩ − γ_β(t)|$ over all pairs
+and all $t$ up to 9, $γ_β$ being the cosine of orthogonal tokens: its average over starts, and the
+share of starts below a bound. (Tokens are rotated into their 32-dimensional span, which changes no
+inner product.) Of four starts of two tokens in $d = 1024$ at $β = 0$ we keep $α(t) = min_i ⟨x_i,
+x*⟩$, $x*$ being their mean direction at $t = 20$.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def compute(scale: Scale) -> xr.Dataset:
         coords={"d": list(DIMENSIONS), "time": TIMES, "long_time": time},
         attrs={
             "setting": (
-                f"n = 32, beta = 1, d = 32, 128, 1024, 8192, {repeats} starts each, t up to 9"
+                f"$n = 32$, $β = 1$, $d = 32$, 128, 1024, 8192, {repeats} starts each, $t$ up to 9"
             )
         },
     )

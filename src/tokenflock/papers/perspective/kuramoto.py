@@ -1,12 +1,12 @@
 """On the circle, attention is a Kuramoto model.
 
-Velocities of SA and USA at random angles (n = 24, beta = 5) are compared with the sums over
-sin(theta_i - theta_j) of (7.1), with the gradient of E_beta in the angles (automatic
-differentiation of the energy), and with the Fourier series whose coefficients are Bessel functions.
-At beta = 0 the same law is Kuramoto's with K = 1: tokens at the quantiles of a Poisson kernel
-follow the solution of Ott and Antonsen, and the growth of |mean x|^2 is the sum of squared
-velocities. Regular polygons are at rest; the eigenvalues of the Jacobian there (automatic
-differentiation of the velocity) are compared with the closed form.
+Velocities of SA and USA at random angles ($n = 24$, $β = 5$) are compared with the sums over
+$sin(θ_i − θ_j)$ of (7.1), with the gradient of $E_β$ in the angles (automatic differentiation of
+the energy), and with the Fourier series whose coefficients are Bessel functions. At $β = 0$ the
+same law is Kuramoto's with $K = 1$: tokens at the quantiles of a Poisson kernel follow the solution
+of Ott and Antonsen, and the growth of $|mean x|^2$ is the sum of squared velocities. Regular
+polygons are at rest; the eigenvalues of the Jacobian there (automatic differentiation of the
+velocity) are compared with the closed form.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Section 7"
 CAPTION = (
-    "See 512 tokens at β = 0 on the curve of Ott and Antonsen, and the greatest eigenvalue "
-    "at regular polygons, measured (marks) and in closed form (lines)."
+    "See 512 tokens at $β = 0$ on the curve of Ott and Antonsen, and the greatest eigenvalue at"
+    " regular polygons, measured (marks) and in closed form (lines)."
 )
 N, BETA, R0 = 24, 5.0, 0.3
 POLYGONS = np.array([2, 3, 4, 6])
@@ -49,8 +49,8 @@ def compute(scale: Scale) -> xr.DataTree:
         parts = {"identities": _identities(scale), "polygons": _polygons()}
     parts["ott-antonsen"] = _ott_antonsen(scale)
     setting = (
-        "n = 24, beta = 5, random angles; beta = 0 with n = 512, r(0) = 0.3; polygons n = 2, 3, 4,"
-        " 6 at beta = 1 and 4"
+        "$n = 24$, $β = 5$, random angles; $β = 0$ with $n = 512$, $r(0) = 0.3$; polygons $n ="
+        " 2$, 3, 4, 6 at $β = 1$ and 4"
     )
     return xr.DataTree(
         xr.Dataset(attrs={"setting": setting}),
@@ -185,7 +185,7 @@ def draw(data: xr.DataTree) -> Figure:
             markersize=3.5,
             label="512 tokens",
         )
-        left.set(xlabel=r"time $t$", ylabel=r"$r=|\bar x|$", xlim=(0, 4), ylim=(0, 1.03))
+        left.set(xlabel=r"time $t$", ylabel=r"order parameter $r$", xlim=(0, 4), ylim=(0, 1.03))
         left.legend(loc="lower right")
         left.set_title(r"$\beta=0$: Kuramoto with $K=1$")
     with look(right) as theme:

@@ -1,15 +1,14 @@
-"""Large beta: what the proof of Theorem 5.1 is made of.
+"""Large $β$: what the proof of Theorem 5.1 is made of.
 
-On the circle the Hessian of the energy has the entries g(theta_i - theta_j) / n^2. The second
-derivatives of the library's energy are taken automatically and compared with that formula (n = 7,
-beta = 3); for d = 4 a part of the tokens is turned by e^{sB}, and the second derivatives along the
-basis B_ab of the skew matrices are added up, which is the exact mean over Gaussian skew matrices.
-The range tau* is the angle at which that sum changes sign for two tokens. Critical points of the
-energy on the circle are searched by least squares on the velocity of USA, from random angles and
-from all splits into two antipodal clusters, for n = 4 and 5 and beta from 1 to the value where
-(n-1) tau* = pi/2, and for n = 3 at beta = -1 for contrast: each has a Hessian, and for each subset
-S the sum (B.2). Last, 4 tokens follow SA from uniform starts at that beta (RK4, h = 0.5) until t =
-10000.
+On the circle the Hessian of the energy has the entries $g(θ_i − θ_j) / n^2$. The second derivatives
+of the library's energy are taken automatically and compared with that formula ($n = 7$, $β = 3$);
+for $d = 4$ a part of the tokens is turned by $e^{sB}$, and the second derivatives along the basis
+$B_ab$ of the skew matrices are added up, which is the exact mean over Gaussian skew matrices. The
+range $τ*$ is the angle at which that sum changes sign for two tokens. Critical points of the energy
+on the circle are searched by least squares on the velocity of USA, from random angles and from all
+splits into two antipodal clusters, for $n = 4$ and 5 and $β$ from 1 to the value where $(n−1) τ* =
+π/2$, and for $n = 3$ at $β = −1$ for contrast: each has a Hessian, and for each subset $S$ the sum
+(B.2). Last, 4 tokens follow SA from uniform starts at that $β$ (RK4, $h = 0.5$) until $t = 10000$.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ from tokenflock.theory import (
 
 SOURCE = "Theorem 5.1"
 CAPTION = (
-    "See the range τ* within which tokens attract shrink with β, the two values of β at "
-    "which theorems begin to hold, and critical points other than consensus stay unstable."
+    "See the range $τ*$ within which tokens attract shrink with $β$, the two values of $β$ at"
+    " which theorems begin to hold, and critical points other than consensus stay unstable."
 )
 # beta, d
 RANGES = ((1.0, 2), (2.0, 2), (4.0, 2), (6.0, 2), (9.0, 2), (100.0, 2), (2.0, 3), (9.0, 3))
@@ -63,8 +62,8 @@ def compute(scale: Scale) -> xr.DataTree:
     starts, repeats = scale.pick(quick=16, paper=128), scale.pick(quick=32, paper=512)
     attrs = {
         "setting": (
-            f"{starts} starts of the search for each (n, beta > 0); {repeats} runs with n = 4, d ="
-            " 2, beta = 2 sqrt(3)"
+            f"{starts} starts of the search for each $n$ and $β > 0$; {repeats} runs with $n = 4$,"
+            " $d = 2$, $β = 2√3$"
         )
     }
     parts = {

@@ -1,12 +1,12 @@
-"""The mean-field limit: how far n tokens stay from their limit.
+"""The mean-field limit: how far $n$ tokens stay from their limit.
 
-USA at beta = 1 on the circle, with V = -I (tokens spread) and V = I (they gather), starts from
-quantile grids of the uniform law on the arc |theta| < 0.1, n = 8 to 128 tokens (RK4, h = 0.02, t =
-0.8; tokens stay within |theta| < 0.7, where the distance of angles is that of the circle). W1
-between the systems of n and 2n tokens is SciPy's Wasserstein distance of the angles. Independent
-samples of the same law are compared with the grid of 128. On S^3 (d = 4) two samples of n tokens,
-uniform in a cap of 60 degrees, follow SA at beta = 1 until t = 0.5, and W1 is that of the best
-matching.
+USA at $β = 1$ on the circle, with $V = −I$ (tokens spread) and $V = I$ (they gather), starts from
+quantile grids of the uniform law on the arc $|θ| < 0.1$, $n = 8$ to 128 tokens (RK4, $h = 0.02$, $t
+= 0.8$; tokens stay within $|θ| < 0.7$, where the distance of angles is that of the circle). $W_1$
+between the systems of $n$ and $2n$ tokens is SciPy's Wasserstein distance of the angles.
+Independent samples of the same law are compared with the grid of 128. On $S^3$ ($d = 4$) two
+samples of $n$ tokens, uniform in a cap of 60 degrees, follow SA at $β = 1$ until $t = 0.5$, and
+$W_1$ is that of the best matching.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tokenflock.theory import interaction_curvature
 
 SOURCE = "Remark 3.3"
 CAPTION = (
-    "See systems of n and 2n tokens part more slowly than the bound, and their distance W₁ "
-    "to the limit shrink with n."
+    "See systems of $n$ and $2n$ tokens part more slowly than the bound, and their distance $W_1$"
+    " to the limit shrink with $n$."
 )
 BETA, ARC, MOST = 1.0, 0.1, 128
 GRIDS, SAMPLES = (8, 16, 32, 64), (16, 32, 64, 128)
@@ -50,8 +50,8 @@ def compute(scale: Scale) -> xr.DataTree:
         "sphere": _sphere(rng, repeats[1]),
     }
     setting = (
-        f"USA on the circle, beta = {BETA:g}, {repeats[0]} samples for each n; SA in d = 4,"
-        f" {repeats[1]} pairs for each n"
+        f"USA on the circle, $β = {BETA:g}$, {repeats[0]} samples for each $n$; SA in $d = 4$,"
+        f" {repeats[1]} pairs for each $n$"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

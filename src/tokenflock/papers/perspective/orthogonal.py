@@ -1,10 +1,10 @@
 """Orthogonal tokens stay equiangular, and one scalar equation tells their cosine.
 
-Orthonormal tokens are followed under SA and USA, n = 32 and beta = 1 and 4, by the adaptive solver
-(tolerance 1e-12), and every pair is compared with gamma_beta(t) of (6.9) and (6.10). Equiangular
+Orthonormal tokens are followed under SA and USA, $n = 32$ and $β = 1$ and 4, by the adaptive solver
+(tolerance $1e-12$), and every pair is compared with $γ_β(t)$ of (6.9) and (6.10). Equiangular
 tokens with another common cosine obey the same equation. RK4 runs with steps 0.4, 0.2, 0.1, 0.05
-give the order of convergence to gamma_beta. Through Transformer layers the cosine is compared with
-the exact recursion of one number. The bound (D.8) is evaluated on simulated cosines.
+give the order of convergence to $γ_β$. Through Transformer layers the cosine is compared with the
+exact recursion of one number. The bound (D.8) is evaluated on simulated cosines.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Theorem 6.8"
 CAPTION = (
-    "See orthogonal tokens keep one common cosine γ, on the solution of one equation "
-    "(lines), and the solver approach it at its order."
+    "See orthogonal tokens keep one common cosine $γ$, on the solution of one equation (lines),"
+    " and the solver approach it at its order."
 )
 N = 32
 BETAS = (1.0, 4.0)
@@ -40,8 +40,8 @@ def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
     parts = {"flow": _flow(), "order": _order(), "layers": _layers(), "bound": _bound()}
     setting = (
-        "n = 32 orthonormal tokens, beta = 1 and 4, t up to 10, adaptive with tolerance 1e-12; n ="
-        " 2, beta = 0 for (D.8)"
+        "$n = 32$ orthonormal tokens, $β = 1$ and 4, $t$ up to 10, adaptive with tolerance"
+        " $1e-12$; $n = 2$, $β = 0$ for (D.8)"
     )
     return xr.DataTree(
         xr.Dataset(attrs={"setting": setting}),

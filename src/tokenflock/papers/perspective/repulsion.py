@@ -1,12 +1,12 @@
 """Repelling tokens, and the configurations that minimise the energy.
 
-With V = -I the energy falls. Uniform tokens (d = 3 or 2, beta = 2) are followed by RK4 (h = 0.2) up
-to t = 800 under USA and SA, from several starts each; energies at the end are compared with the
-closed forms of the simplex, the octahedron, the icosahedron and the pentagon. The inner products of
-the end states say whether they are sharp in the sense of Cohn and Kumar: m distinct inner products,
-and a spherical (2m-1)-design, that is sum_ij P_k(<x_i, x_j>) = 0 for the Gegenbauer polynomials P_k
-of degree 1 ... 2m-1. Random configurations, and small random changes of each end state, compete
-with it for the least energy.
+With $V = −I$ the energy falls. Uniform tokens ($d = 3$ or 2, $β = 2$) are followed by RK4 ($h =
+0.2$) up to $t = 800$ under USA and SA, from several starts each; energies at the end are compared
+with the closed forms of the simplex, the octahedron, the icosahedron and the pentagon. The inner
+products of the end states say whether they are sharp in the sense of Cohn and Kumar: $m$ distinct
+inner products, and a spherical $(2m−1)$-design, that is $Σ_ij P_k(⟨x_i, x_j⟩) = 0$ for the
+Gegenbauer polynomials $P_k$ of degree 1 … $2m−1$. Random configurations, and small random changes
+of each end state, compete with it for the least energy.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from tokenflock.verbs.measure import measure
 
 SOURCE = "Section 9.1, Theorem 9.2"
 CAPTION = (
-    "See repelling tokens come to rest as the corners of sharp configurations (blue), which "
-    "have m inner products and are (2m − 1)-designs, or else of one that is not (red)."
+    "See repelling tokens come to rest as the corners of sharp configurations (blue), which have"
+    " $m$ inner products and are $(2m − 1)$-designs, or else of one that is not (red)."
 )
 BETA = 2.0
 LAWS = {"SA": SelfAttention, "USA": Unnormalised}
@@ -65,7 +65,7 @@ def compute(scale: Scale) -> xr.DataTree:
         name: _end_states(n, d, laws[name], repeats, scale) for name, (n, d, _, _) in CASES.items()
     }
     setting = (
-        f"V = -I, beta = 2, {repeats} uniform starts each, t = 800; USA, and SA for"
+        f"$V = −I$, $β = 2$, {repeats} uniform starts each, $t = 800$; USA, and SA for"
         f" {', '.join(few)}"
     )
     return xr.DataTree(

@@ -1,13 +1,13 @@
-"""Small beta: consensus from almost every start.
+"""Small $β$: consensus from almost every start.
 
-At beta = 0, n = 20 uniform tokens for d = 2, 3, 5 follow the flow (RK4, h = 0.2, float64) until t =
-40. At critical points of E_0 = (1/n) sum_ij <x_i, x_j> other than consensus its Hessian is twice
-the derivative of the library's velocity: it is taken for 60 tokens at random balanced
+At $β = 0$, $n = 20$ uniform tokens for $d = 2$, 3, 5 follow the flow (RK4, $h = 0.2$, float64)
+until $t = 40$. At critical points of $E_0 = (1/n) Σ_ij ⟨x_i, x_j⟩$ other than consensus its Hessian
+is twice the derivative of the library's velocity: it is taken for 60 tokens at random balanced
 configurations (mean zero), at the axes and their opposites, and with all tokens at one pole but
-one. Then the same 12 tokens in d = 3 run with beta = 0 and beta = 0.1, 0.01, 0.001 up to t = 3
-(RK4, h = 0.05). Last, ensembles on the circle at beta = 1, SA and USA, n = 16, t = 300 (RK4, h =
-0.2), in d = 4 at beta = 1/n, t = 60, and with one pair of Gaussian matrices Q, K at beta = 0.2, n =
-20, d = 3, t = 60.
+one. Then the same 12 tokens in $d = 3$ run with $β = 0$ and $β = 0.1$, 0.01, 0.001 up to $t = 3$
+(RK4, $h = 0.05$). Last, ensembles on the circle at $β = 1$, SA and USA, $n = 16$, $t = 300$ (RK4,
+$h = 0.2$), in $d = 4$ at $β = 1/n$, $t = 60$, and with one pair of Gaussian matrices $Q$, $K$ at $β
+= 0.2$, $n = 20$, $d = 3$, $t = 60$.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tokenflock.starts import Uniform
 
 SOURCE = "Theorems 4.1, 4.2 and 4.3"
 CAPTION = (
-    "See every start collapse at β = 0, no critical point but consensus be stable, and "
-    "tokens at small β stay near those at β = 0."
+    "See every start collapse at $β = 0$, no critical point but consensus be stable, and tokens"
+    " at small $β$ stay near those at $β = 0$."
 )
 N, DIMENSIONS, BETAS = 20, (2, 3, 5), (1e-1, 1e-2, 1e-3)
 CONSENSUS = np.sqrt(2e-6)  # |x_i - x_j| at cosine 1 - 1e-6
@@ -46,8 +46,8 @@ def compute(scale: Scale) -> xr.DataTree:
         "ends": _ends(repeats[1], scale),
     }
     setting = (
-        f"beta = 0: n = {N}, d = 2, 3, 5, {repeats[0]} starts each; beta = 1: n = 16, d = 2,"
-        f" {repeats[1]} starts, SA and USA"
+        f"$β = 0$: $n = {N}$, $d = 2$, 3, 5, {repeats[0]} starts each; $β = 1$: $n = 16$, $d ="
+        f" 2$, {repeats[1]} starts, SA and USA"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 

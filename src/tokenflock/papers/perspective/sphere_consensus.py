@@ -1,11 +1,12 @@
-"""One cluster on the sphere, for every beta.
+"""One cluster on the sphere, for every $β$.
 
-32 uniform tokens on S^2 are followed by the adaptive solver (tolerance 1e-7) until every two have
-cosine at least 0.999, under self-attention (SA) and its unnormalised form (USA), at beta = 1 and 4,
-for up to t = 20000. The theorem is about almost every start: two opposite clusters stay where they
-are for ever, so a second experiment leaves two clusters of 16 tokens just off that position, 3 rad
-apart, and compares the time they need to merge with the closed form. At beta = 4 it is the long
-wait of such pairs, of order (1 + e^(2 beta))/2, that makes the slowest random starts slow.
+32 uniform tokens on $S^2$ are followed by the adaptive solver (tolerance $1e-7$) until every two
+have cosine at least 0.999, under self-attention (SA) and its unnormalised form (USA), at $β = 1$
+and 4, for up to $t = 20000$. The theorem is about almost every start: two opposite clusters stay
+where they are for ever, so a second experiment leaves two clusters of 16 tokens just off that
+position, 3 rad apart, and compares the time they need to merge with the closed form. At $β = 4$ it
+is the long wait of such pairs, of order $(1 + e^(2 β))/2$, that makes the slowest random starts
+slow.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def compute(scale: Scale) -> xr.Dataset:
     seeds = np.arange(scale.pick(quick=20, paper=64))
     cells = [[_cell(law(beta=beta), seeds) for beta in BETAS] for law in LAWS.values()]
     setting = (
-        f"n = 32, d = 3, beta = 1 and 4, {len(seeds)} uniform starts each, until min cosine 0.999"
-        " or t = 20000"
+        f"$n = 32$, $d = 3$, $β = 1$ and 4, {len(seeds)} uniform starts each, until min cosine"
+        " 0.999 or $t = 20000$"
     )
     data = xr.combine_nested(cells, concat_dim=["law", "beta"])
     return data.assign_coords(

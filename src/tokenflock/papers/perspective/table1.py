@@ -1,13 +1,13 @@
-"""The limits of tokens in R^d for several value matrices.
+"""The limits of tokens in $R^d$ for several value matrices.
 
-No sphere here: attention acts on R^d, seen in the frame z = e^(-tV) x, with Q = K = I and beta = 1.
-20 tokens uniform in [-5, 5]^d are followed by RK4 (h = 0.01) up to t = 10, with the matrices V of
-the published code. Rows of the table: V = I (corners of a polytope); a simple greatest eigenvalue
-(at most three parallel hyperplanes, across the eigenvector of V^T); a paranormal V = diag(1, 1,
--1/2) (polytope times subspace); V = -I (all falls to 0, without rescaling). Beside the table: a V
-with two positive eigenvalues, up to t = 30, whose tokens are conjectured to end on subspaces of
-codimension two. On the line the attention matrix becomes Boolean. Example 9.3, infinite beta: three
-starts that differ by 1e-6 go to three limits.
+No sphere here: attention acts on $R^d$, seen in the frame $z = e^(−tV) x$, with $Q = K = I$ and $β
+= 1$. 20 tokens uniform in $[−5, 5]^d$ are followed by RK4 ($h = 0.01$) up to $t = 10$, with the
+matrices $V$ of the published code. Rows of the table: $V = I$ (corners of a polytope); a simple
+greatest eigenvalue (at most three parallel hyperplanes, across the eigenvector of $V^T$); a
+paranormal $V = diag(1, 1, −1/2)$ (polytope times subspace); $V = −I$ (all falls to 0, without
+rescaling). Beside the table: a $V$ with two positive eigenvalues, up to $t = 30$, whose tokens are
+conjectured to end on subspaces of codimension two. On the line the attention matrix becomes
+Boolean. Example 9.3, infinite $β$: three starts that differ by $1e-6$ go to three limits.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tokenflock.verbs.simulate import simulate
 
 SOURCE = "Table 1"
 CAPTION = (
-    "See the rescaled tokens z go from their starts (light) to corners or hyperplanes "
-    "(red), as each eigenvalue structure of V says."
+    "See the rescaled tokens $z$ go from their starts (light) to corners or hyperplanes (red), as"
+    " each eigenvalue structure of $V$ says."
 )
 N, END = 20, 10.0
 PLANE = np.array([[0.64709742, 0.81911926], [0.61210449, 0.63263484]])
@@ -66,8 +66,8 @@ def compute(scale: Scale) -> xr.DataTree:
         "hardmax": _example(),
     }
     setting = (
-        f"R^d, beta = 1, Q = K = I, n = 20 tokens in [-5, 5]^d, {seeds} starts for each V, t up to"
-        f" {END:g}"
+        f"$R^d$, $β = 1$, $Q = K = I$, $n = 20$ tokens in $[−5, 5]^d$, {seeds} starts for each"
+        f" $V$, $t$ up to {END:g}"
     )
     return xr.DataTree(
         xr.Dataset(attrs={"setting": setting}),
@@ -235,7 +235,7 @@ def _attention(ax: Axes, line: xr.Dataset) -> None:
         )
         ax.set_xticklabels(["1", "10", "20"])
         ax.set_yticklabels(["1", "10", "20"])
-        ax.set_title(r"$d=1$: attention at $t=10$ (white 0, dark 1)")
+        ax.set_title(r"$d=1$: attention at $t=10$ is 0 or 1 (bars)")
 
 
 def _three(ax: Axes, x: np.ndarray) -> None:

@@ -1,16 +1,16 @@
 """Two time scales: clusters form fast and merge slowly.
 
-Pairs: two tokens, each standing for a cluster, follow the flow of SA from an angle phi_0 until
-their cosine is 0.999 (adaptive, tolerance 1e-9), for beta from 1 to 10; the closed form of the
-merging time is beside. Its exponent c in e^(c beta) is the slope of log(beta T), since T ~ e^(beta
-(1 - cos phi_0)) / (2 beta sin^2 phi_0).
+Pairs: two tokens, each standing for a cluster, follow the flow of SA from an angle $φ_0$ until
+their cosine is 0.999 (adaptive, tolerance $1e-9$), for $β$ from 1 to 10; the closed form of the
+merging time is beside. Its exponent $c$ in $e^(c β)$ is the slope of $log(β T)$, since $T ∼ e^(β (1
+− cos φ_0)) / (2 β sin^2 φ_0)$.
 
-Polygons: the lifetime of two and of three equal clusters is measured as in Figure 4. Theory has (1
-+ e^(2 beta)) / 2 for two, a multiple of e^(3 beta / 2) / (beta + 2/3) for three, so the exponent of
-three is the slope of log((beta + 2/3) T).
+Polygons: the lifetime of two and of three equal clusters is measured as in Figure 4. Theory has $(1
++ e^(2 β)) / 2$ for two, a multiple of $e^(3 β / 2) / (β + 2/3)$ for three, so the exponent of three
+is the slope of $log((β + 2/3) T)$.
 
-Systems: 32 uniform tokens on the circle at beta = 4 follow the flow until all cosines are 0.999.
-Clusters have formed when 3 or fewer are left (delta = 1e-3). When two are left and have shrunk to
+Systems: 32 uniform tokens on the circle at $β = 4$ follow the flow until all cosines are 0.999.
+Clusters have formed when 3 or fewer are left ($δ = 1e-3$). When two are left and have shrunk to
 points, their masses and their angle give by the closed form the time of the last merge, which is
 compared with the one that is seen.
 """
@@ -60,8 +60,8 @@ def compute(scale: Scale) -> xr.DataTree:
     )
     systems = xr.concat([_system(seed) for seed in range(seeds)], "seed")
     setting = (
-        f"flow of SA; systems: n = 32, d = 2, beta = 4, {seeds} seeds; pairs: beta = 1 to 10;"
-        " polygons: beta = 2 to 9"
+        f"flow of SA; systems: $n = 32$, $d = 2$, $β = 4$, {seeds} seeds; pairs: $β = 1$ to 10;"
+        " polygons: $β = 2$ to 9"
     )
     parts = {
         "/": xr.Dataset(attrs={"setting": setting}),

@@ -1,11 +1,11 @@
 """A trained layer as a flow: half the step, twice the depth.
 
 Residual networks are read as Euler steps of a differential equation (section 2 of arXiv
-2312.10794): x <- x + h F(x) with h = 1 in the trained model (pre-norm), or the same followed by the
-sphere (nGPT). Here the shared layer of a trained model is passed k times as often with steps h =
-1/k, so that all reach the same time, up to k = 64; then the tokens, the predictions and the loss
-are compared. Post-norm layers are left out: with a gain in their norm they are no identity at h =
-0, so there is no flow.
+2312.10794): $x ← x + h F(x)$ with $h = 1$ in the trained model (pre-norm), or the same followed by
+the sphere (nGPT). Here the shared layer of a trained model is passed $k$ times as often with steps
+$h = 1/k$, so that all reach the same time, up to $k = 64$; then the tokens, the predictions and the
+loss are compared. Post-norm layers are left out: with a gain in their norm they are no identity at
+$h = 0$, so there is no flow.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Trained and untrained, with the norm in four places.
 
-GPTs with the normalisation schemes of the theory's catalogue: pre (x + F(norm x)), post (norm(x +
-F(x))), peri (x + norm F(norm x)) and nGPT (tokens on the unit sphere). Tokens of held-out passages
-are followed through the layers, after the training and with the fresh weights of the same seed. Two
-tokens are near if their cosine is above 0.9.
+GPTs with the normalisation schemes of the theory's catalogue: pre ($x + F(norm x)$), post ($norm(x
++ F(x))$), peri ($x + norm F(norm x)$) and nGPT (tokens on the unit sphere). Tokens of held-out
+passages are followed through the layers, after the training and with the fresh weights of the same
+seed. Two tokens are near if their cosine is above 0.9.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Pairs end opposite in the share that the scale function says, and never below the critical beta.
+"""Pairs end opposite in the share that the scale function says, and never below the critical $β$.
 
-Pairs of uniform tokens go through layers of h = 0.1 with fresh common values (`ValueNoise`) up to t
-= 20, for several beta and d. The share of pairs with a negative cosine at the end is compared with
-the backward equation of the limiting diffusion of R at the same time, solved on a grid, and the
-curves show its limit t -> infinity: (S(1) - S(R)) / (S(1) - S(-1)) with the scale function S,
+Pairs of uniform tokens go through layers of $h = 0.1$ with fresh common values (`ValueNoise`) up to
+$t = 20$, for several $β$ and $d$. The share of pairs with a negative cosine at the end is compared
+with the backward equation of the limiting diffusion of $R$ at the same time, solved on a grid, and
+the curves show its limit $t → ∞$: $(S(1) − S(R))/(S(1) − S(−1))$ with the scale function $S$,
 averaged over uniform starts. Model: arXiv 2601.21942, whose abstract tells of a phase transition;
-the diffusion, the critical beta and the shares are derived here.
+the diffusion, the critical $β$ and the shares are derived here.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tokenflock.starts import Uniform
 
 SOURCE = "arXiv 2601.21942: the antipodal phase"
 CAPTION = (
-    "See the share of pairs that end opposite (dots with two standard errors) lie on what the "
-    "diffusion of their cosine predicts (dashes for t = 20, lines for t → ∞), and none below "
-    "β_c (ticks)."
+    "See the share of pairs that end opposite (dots with two standard errors) lie on what the"
+    " diffusion of their cosine predicts (dashes for $t = 20$, lines for $t → ∞$), and none below"
+    " $β_c$, which a stroke on the axis marks for each $d$."
 )
 T, H = 20.0, 0.1
 BETAS = (0.5, 1.0, 2.0, 4.0)
@@ -58,7 +58,9 @@ def compute(scale: Scale) -> xr.DataTree:
             {"share": (("d", "beta"), curves)}, coords={"d": list(CURVES), "beta": beta}
         ),
     }
-    setting = f"n = 2, h = {H}, t = {T:g}, beta = 0.5 to 4, d = 2, 3, 8, {repeats} pairs a cell"
+    setting = (
+        f"$n = 2$, $h = {H}$, $t = {T:g}$, $β = 0.5$ to 4, $d = 2$, 3, 8, {repeats} pairs a cell"
+    )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
 
@@ -100,7 +102,7 @@ def draw(data: xr.DataTree) -> Figure:
                 )
         ax.set(xlabel=r"$\beta$", ylabel="share of opposite pairs", xlim=(0, 5), ylim=(0, 0.6))
         ax.set_title(f"Lines: $t\\to\\infty$; dots: layers, $t={T:g}$; dashes: theory at that time")
-        ax.legend(loc="lower right", ncols=2, bbox_to_anchor=(1, 0.02))
+        figure.legend(loc="outside lower center", ncols=len(limit.d))
     return figure
 
 

@@ -1,12 +1,12 @@
 """Opposite clusters of equal mass stay, those of unequal mass are shaken apart.
 
-Opposite clusters of masses m and 1 - m hear c_1 x and -c_2 x, c = tanh(beta +- log(m/(1-m))/2).
-Only for equal masses they move alike, and opposite places are at rest. (1) Four tokens, two and
-two, d = 8: the distance inside a cluster shrinks at (d-1) tanh^2(beta)/d, the distance from
-opposite places moves at the exponent of a pair. (2) Masses 1 : 2, exactly opposite: 1 + R after one
-layer, and the mean time to R = 0 against the speed measure of the diffusion of R. All derived here;
-the abstract of arXiv 2601.21942 reports antipodal formations of more than two tokens in
-experiments.
+Opposite clusters of masses $m$ and $1 − m$ hear $c_1 x$ and $−c_2 x$, $c = tanh(β ±
+log(m/(1−m))/2)$. Only for equal masses they move alike, and opposite places are at rest. (1) Four
+tokens, two and two, $d = 8$: the distance inside a cluster shrinks at $(d−1) tanh^2(β)/d$, the
+distance from opposite places moves at the exponent of a pair. (2) Masses 1 : 2, exactly opposite:
+$1 + R$ after one layer, and the mean time to $R = 0$ against the speed measure of the diffusion of
+$R$. All derived here; the abstract of arXiv 2601.21942 reports antipodal formations of more than
+two tokens in experiments.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tokenflock.starts import Given
 
 SOURCE = "arXiv 2601.21942: more than two tokens"
 CAPTION = (
-    "See the drift vanish at R = −1 only for equal masses (left), and unequal opposite "
-    "clusters leave in the time that the theory says (right)."
+    "See the drift vanish at $R = −1$ only for equal masses (left), and unequal opposite clusters"
+    " leave in the time that the theory says (right)."
 )
 DERIVED = "model of arXiv 2601.21942; derived here"
 D, H, T, ONE = 8, 0.05, 4.0, 0.02
@@ -48,8 +48,8 @@ def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
     repeats = scale.pick(quick=600, paper=20_000)
     setting = (
-        f"d = {D}, beta = 1 and 2; four tokens 2 + 2: h = {H}, t = {T:g}; masses 1 : 2: one layer"
-        f" of h = {ONE}, and h = {H} until R = 0; {repeats} systems"
+        f"$d = {D}$, $β = 1$ and 2; four tokens 2 + 2: $h = {H}$, $t = {T:g}$; masses 1 : 2: one"
+        f" layer of $h = {ONE}$, and $h = {H}$ until $R = 0$; {repeats} systems"
     )
     parts = {
         "balanced": _balanced(repeats),

@@ -1,16 +1,16 @@
-"""The mean overlap follows the logistic curve, and finite d bends it by corrections of order 1/d.
+"""The mean overlap follows the logistic curve, and finite $d$ bends it by corrections of order
+$1/d$.
 
-At beta = 0 all tokens hear their mean. With fresh values of variance 1/d the mean overlap s = |mean
-x|^2 obeys ds = s(1-s) dt as d -> infinity: s = s0/(s0 + (1-s0) e^-t). For tokens of one mutual
-cosine gamma, Ito's formula gives d log(s/(1-s)) = (1 - (4 + gamma - 4s)/d) dt + (2/sqrt d) dB: a
-drift below 1 and a variance 4t/d (derived here). A layer of step h multiplies s/(1-s) by 1 + h, not
-by e^h (d -> infinity, derived here), so that t counts (1/h) log(1+h) times, and divides the noise
-by 1 + h, so that the variance is 4t/(d (1+h)^2). n = 16 orthogonal tokens in d = 16 and 64, layers
-of h = 0.1 up to t = 4. With fresh Q, K too the overlap of a simplex
-drifts at (1 - 2/d + gamma^2/d) (gamma + (1-gamma) g) - (1 - 1/d) gamma (gamma + (1-gamma) f), f = E
-sum_j A_1j^2, g = E sum_j A_1j A_2j, measured in one layer. A random d x d matrix changes cosines by
-(R^3 - R)/(2d) in the mean.
-Model: arXiv 2604.01978 (abstract).
+At $β = 0$ all tokens hear their mean. With fresh values of variance $1/d$ the mean overlap $s =
+|mean x|^2$ obeys $ds = s(1−s) dt$ as $d → ∞$: $s = s_0/(s_0 + (1−s_0) e^(−t))$. For tokens of one
+mutual cosine $γ$, Ito's formula gives $d log(s/(1−s)) = (1 − (4 + γ − 4s)/d) dt + (2/√d) dB$: a
+drift below 1 and a variance $4t/d$ (derived here). A layer of step $h$ multiplies $s/(1−s)$ by $1 +
+h$, not by $e^h$ ($d → ∞$, derived here), so that $t$ counts $(1/h) log(1+h)$ times, and divides the
+noise by $1 + h$, so that the variance is $4t/(d (1+h)^2)$. $n = 16$ orthogonal tokens in $d = 16$
+and 64, layers of $h = 0.1$ up to $t = 4$. With fresh $Q$, $K$ too the overlap of a simplex drifts
+at $(1 − 2/d + γ^2/d) (γ + (1−γ) g) − (1 − 1/d) γ (γ + (1−γ) f)$, $f = E Σ_j A_(1j)^2$, $g = E Σ_j
+A_(1j) A_(2j)$, measured in one layer. A random $d × d$ matrix changes cosines by $(R^3 − R)/(2d)$
+in the mean. Model: arXiv 2604.01978 (abstract).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from tokenflock.starts import Equiangular, Orthogonal
 
 SOURCE = "arXiv 2604.01978: the homogenised limit"
 CAPTION = (
-    "See the mean overlap s of tokens (dots) approach the logistic curve as d grows (left), and "
-    "the variance of log(s/(1 − s)) over systems (dots) grow along the line of theory (right)."
+    "See the mean overlap $s$ of tokens (dots) approach the logistic curve as $d$ grows (left), and"
+    " the variance of $log(s/(1 − s))$ over systems (dots) grow along the line of theory (right)."
 )
 DERIVED = "model of arXiv 2604.01978; derived here"
 N, H, T, ONE = 16, 0.1, 4.0, 0.02
@@ -51,8 +51,8 @@ def compute(scale: Scale) -> xr.DataTree:
     """The numbers."""
     repeats = scale.pick(quick=1024, paper=8192)
     setting = (
-        f"n = {N}; beta = 0: d = 16 and 64, h = {H}, t = {T:g}, {repeats} systems; fresh Q, K, V:"
-        f" d = 64, beta = 0.3, 2, 8, one layer of h = {ONE}"
+        f"$n = {N}$; $β = 0$: $d = 16$ and 64, $h = {H}$, $t = {T:g}$, {repeats} systems; fresh"
+        f" $Q$, $K$, $V$: $d = 64$, $β = 0.3$, 2, 8, one layer of $h = {ONE}$"
     )
     parts = {
         "logistic": _logistic(repeats),

@@ -1,12 +1,12 @@
 """Opposite places begin to attract two tokens where the line of exponents crosses zero.
 
 Two tokens hear softmax attention through a value matrix that is fresh in every layer and common to
-both, x <- normalize(x + sqrt(h) W u), as Transformer layers of h = 0.05 (`ValueNoise`). (1) One
-layer of h = 0.02 from a given cosine R: mean and variance of its change against the drift b(R) and
-the variance a(R) of the limiting diffusion. (2) Pairs that begin at a distance of 1e-3 from each
-other, or from opposite places, for t = 4: the mean of log(1 -+ R) moves at the exponents -(d-1)/d
-and ((d-1)/cosh^2(beta) - 2)/d. The model is that of arXiv 2601.21942; b, a and both exponents are
-derived here.
+both, $x ← normalize(x + √h W u)$, as Transformer layers of $h = 0.05$ (`ValueNoise`). (1) One layer
+of $h = 0.02$ from a given cosine $R$: mean and variance of its change against the drift $b(R)$ and
+the variance $a(R)$ of the limiting diffusion. (2) Pairs that begin at a distance of $1e-3$ from
+each other, or from opposite places, for $t = 4$: the mean of $log(1 ∓ R)$ moves at the exponents
+$−(d−1)/d$ and $((d−1)/cosh^2(β) − 2)/d$. The model is that of arXiv 2601.21942; $b$, $a$ and both
+exponents are derived here.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tokenflock.solvers import Layer
 
 SOURCE = "arXiv 2601.21942: two tokens"
 CAPTION = (
-    "See the drift of the cosine R of two tokens in one layer (left), and the exponents at "
-    "opposite and equal places, of which the first changes sign at β_c (right)."
+    "See the drift of the cosine $R$ of two tokens in one layer (left), and the exponents at"
+    " opposite and equal places, of which the first changes sign at $β_c$ (right)."
 )
 DERIVED = "model of arXiv 2601.21942; formula derived here"
 H, ONE, T = 0.05, 0.02, 4.0
@@ -49,8 +49,9 @@ def compute(scale: Scale) -> xr.DataTree:
     many = scale.pick(quick=40_000, paper=400_000)
     repeats = scale.pick(quick=600, paper=20_000)
     setting = (
-        f"n = 2, layers with fresh values; one layer of h = {ONE} from R = -0.5 and 0.5, d = {D},"
-        f" {many} pairs; exponents: h = {H}, t = {T:g}, d = 3 and {D}, {repeats} pairs"
+        f"$n = 2$, layers with fresh values; one layer of $h = {ONE}$ from $R = −0.5$ and 0.5, $d"
+        f" = {D}$, {many} pairs; exponents: $h = {H}$, $t = {T:g}$, $d = 3$ and {D}, {repeats}"
+        " pairs"
     )
     steps = [_ends(_tokens(D, R), many, ONE, ONE)[..., 1] - R for R in COSINES]
     opposite = _ends(_close(D, -1), repeats, T, H)

@@ -1,12 +1,12 @@
 """Noise that all tokens share brings them together, unless the activation is too steep.
 
-(1) Additive common noise sqrt(2/kappa) dB without attention (`CommonNoise`): two tokens next to
-each other approach at the rate 2(d-1)/kappa in log(1-R), while the mean of 1-R falls at
-2(d-3)/kappa only (derived here). (2) A feed-forward part W sigma(A x) that is fresh in every layer,
-alone: with q(R) = E sigma(z) sigma(z') for Gaussian z, z' of correlation R, the exponent is (-(d-1)
-q + (d-3) q')/d at R = 1 (derived here), so tokens synchronise iff q'(1)/q(1) < (d-1)/(d-3): always
-for relu and linear layers, for tanh only up to d = 14. Layers of h = 0.02 and 0.05, t = 4, pairs at
-distance 1e-3. arXiv 2604.26898 proves synchronisation by noise and characterises activations
+(1) Additive common noise $√(2/κ) dB$ without attention (`CommonNoise`): two tokens next to each
+other approach at the rate $2(d−1)/κ$ in $log(1−R)$, while the mean of $1−R$ falls at $2(d−3)/κ$
+only (derived here). (2) A feed-forward part $W σ(A x)$ that is fresh in every layer, alone: with
+$q(R) = E σ(z) σ(z')$ for Gaussian $z$, $z'$ of correlation $R$, the exponent is $(−(d−1) q + (d−3)
+q')/d$ at $R = 1$ (derived here), so tokens synchronise iff $q'(1)/q(1) < (d−1)/(d−3)$: always for
+relu and linear layers, for tanh only up to $d = 14$. Layers of $h = 0.02$ and 0.05, $t = 4$, pairs
+at distance $1e-3$. arXiv 2604.26898 proves synchronisation by noise and characterises activations
 (abstract).
 """
 
@@ -32,9 +32,9 @@ from tokenflock.starts import Uniform
 
 SOURCE = "arXiv 2604.26898: synchronisation by noise"
 CAPTION = (
-    "See noise that all tokens share bring a pair of cosine R together, 1 − R falling (left; "
-    "dotted: the theory's late rates), and fresh feed-forward layers too, unless the activation "
-    "is too steep (right, above zero)."
+    "See noise that all tokens share bring a pair of cosine $R$ together, $1 − R$ falling (left;"
+    " dotted: the theory's late rates), and fresh feed-forward layers too, unless the activation is"
+    " too steep (right, above zero)."
 )
 DERIVED = "derived here; cf. abstract of arXiv 2604.26898"
 KAPPA, T, NEAR = 10.0, 4.0, 1e-3
@@ -53,8 +53,8 @@ def compute(scale: Scale) -> xr.DataTree:
         "mean": _mean(repeats),
     }
     setting = (
-        f"pairs at distance {NEAR}, t = {T:g}; common noise kappa = {KAPPA:g}, d = 3 and 8; fresh"
-        f" feed-forward parts, d = 8 and 24; {repeats} pairs; uniform pairs for the mean"
+        f"pairs at distance {NEAR}, $t = {T:g}$; common noise $κ = {KAPPA:g}$, $d = 3$ and 8;"
+        f" fresh feed-forward parts, $d = 8$ and 24; {repeats} pairs; uniform pairs for the mean"
     )
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs={"setting": setting})} | parts)
 
