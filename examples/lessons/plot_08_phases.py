@@ -5,9 +5,9 @@
 # a sharp front, and its place is known; on the circle it is a staircase of metastable states.
 #
 # Look at $p_\delta(t,\beta)$: the share of pairs $i\ne j$ with $\langle x_i,x_j\rangle\ge1-\delta$,
-# averaged over random starts, $\delta=10^{-3}$. This is Figure 3 of arXiv 2312.10794, with $n=32$
-# and layers of $h=0.1$, in small: there 90 values of $\beta$ and 1024 starts or more, here 24 and
-# 24.
+# averaged over random starts, $\delta=10^{-3}$. This is Figure 3 of arXiv 2312.10794 in small. As
+# there, $n=32$ and a layer is a step of $h=0.1$, so 300 layers make $t=30$. There are 90 values of
+# $\beta$ and 1024 starts or more; here 24 and 24.
 
 # %%
 import numpy as np
@@ -40,13 +40,14 @@ phase_grid(list(diagrams.values()))
 #
 # In high dimension all cosines follow one curve $\gamma_\beta(t)$ (Theorem 6.9, lesson
 # [6](plot_06_clustering.py)). So $p_\delta$ jumps from 0 to 1 where $\gamma_\beta(t)=1-\delta$.
-# That set is $\Gamma_{\infty,\delta}$, (6.12). For the flow it is an integral of (6.9); for layers
-# it is a recursion of one number.
+# That curve in the $(t,\beta)$ plane is $\Gamma_{\infty,\delta}$, (6.12). For the flow it is an
+# integral of (6.9). For layers the common cosine obeys a recursion: each layer gives the next
+# cosine from the last one.
 
 # %%
 high = diagrams[128].pair_density
 late = high.isel(time=-1).values
-front = np.interp(0.5, late[::-1], beta[::-1])  # where half of the pairs have met at t = 30
+front = np.interp(0.5, late[::-1], beta[::-1])  # half of the pairs have met; steps of 0.4
 print(f"front at t = 30: seen {front:.2f}, layers {layer_transition_curve(30.0, n=32):.2f},"
       f" flow {transition_curve(30.0, n=32):.2f}")  # fmt: skip
 assert abs(front - layer_transition_curve(30.0, n=32)) < 0.4  # one step of the grid
@@ -67,9 +68,9 @@ assert np.abs(jump - layer_crossing(below, n=32)).max() <= 1  # single precision
 #
 # ## The staircase
 #
-# On the circle there is no front. At small $\beta$ all pairs meet. At larger $\beta$ clusters stop
-# at a metastable number, and $p_\delta$ at about $\sum_am_a^2$: near one half for two clusters, one
-# third for three.
+# On the circle there is no front. At small $\beta$ all pairs meet. At larger $\beta$ a few clusters
+# are left that wait (lesson [7](plot_07_metastability.py)). With masses $m_a$ the share of pairs is
+# then about $\sum_am_a^2$: near one half for two clusters, one third for three.
 
 # %%
 ends = flock.ensemble(
@@ -134,7 +135,7 @@ assert (np.diff(crossing_time(some, n=32, unnormalised=True)) < 0).all()
 # 3. More tokens at the same $d$: does the front move up or down?
 
 # %% [markdown] tags=["answer"]
-# Up. For large $\beta$ and small $\gamma$ (6.9) is $\dot\gamma\approx2e^{-\beta}((n-1)\gamma+1)$,
+# Up. For $e^\beta\gg n$ and small $\gamma$ (6.9) is $\dot\gamma\approx2e^{-\beta}((n-1)\gamma+1)$,
 # so it takes a time of the order $e^\beta\ln n/2n$ to get away from zero: less with more tokens. At
 # $t=30$ the front is at 5.64, 6.91 and 7.78 for $n=2$, 32 and 128.
 
