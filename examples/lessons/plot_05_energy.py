@@ -69,15 +69,15 @@ print(f"uniform {low:.4f} <= start {runs[SelfAttention].energy.values[0]:.4f} <=
 # so SA slows crowds down. The distance for which SA is a gradient flow weighs each step by $Z$
 # (Section 3.4; arXiv 2501.03096). Since $e^{-\beta}\le Z_i/n\le e^\beta$, the two distances differ
 # by a factor of at most $e^{\beta/2}$.
-
-# %% [markdown]
+#
 # Between two sets of $n$ tokens of equal mass the cheapest way of carrying is a matching, which is
 # found exactly (`meanfield.wasserstein` also takes other masses and densities).
 
 
 # %% The climb, and squared $W_2$ speed over $dE/dt$: 1 for USA, down to $e^{-\beta}=0.135$ for SA.
 def w2(x, y):
-    cost = np.arccos(np.clip(x @ y.T, -1, 1)) ** 2
+    chord = np.linalg.norm(x[:, None] - y, axis=2)
+    cost = (2 * np.arcsin(np.minimum(chord / 2, 1))) ** 2  # squared angles
     return np.sqrt(cost[linear_sum_assignment(cost)].mean())
 
 
