@@ -124,9 +124,10 @@ figure
 # A layer adds attention to the token, then a *perceptron* that acts on each token alone: a matrix,
 # a scalar function (gelu, a smooth $\max(x,0)$), a matrix. Each part reads the normed token
 # (*pre-norm*). *Heads* are $H$ attentions of width $m=d/H$, each with its own $Q$, $K$ and $V$;
-# their outputs are put side by side and mixed by one more matrix. The logits are the products of
-# the last token with every row of the table that the tokens came from. What training makes small is
-# the *loss*, the mean of $-\log p$ of the token that did come next.
+# their outputs are put side by side and mixed by one more matrix. After the last layer the logits
+# at a place are the products of its normed token with every row of the table that the tokens came
+# from. What training makes small is the *loss*, the mean of $-\log p$ of the token that did come
+# next.
 
 
 # %%
