@@ -145,7 +145,7 @@ assert np.allclose(12 * np.array(slope) / (2 * 4.0), straight, atol=1e-8)
 split = []
 with look() as theme:
     figure, (ax,) = panels(1, 1, size=(6.4, 3.6))
-    for divide, colour, name in ((False, theme.palette[0], "USA"), (True, theme.palette[2], "SA")):
+    for divide, colour, name in ((False, theme.palette[1], "USA"), (True, theme.palette[0], "SA")):
         angles, height = climb(first, divide)
         assert (np.diff(height) >= -1e-12).all()
         lines = ax.plot(angles, height, color=colour, lw=1.2)

@@ -122,7 +122,7 @@ for d in (32, 128, 1024):
     print(f"d = {d:4d}: farthest from the curve {apart:.3f}, sqrt(log d / d) = {size:.3f}")
     assert apart < 2 * size
 
-# %% Share of starts not yet in one point; a cone closes at the rate 2; all cosines for three $d$.
+# %% Starts not yet in one point (grey: half); a cone closes at the rate 2; all cosines, three $d$.
 with look() as theme:
     figure, axes = panels(1, 3, size=(2.9, 2.7))
     survival(many, ax=axes[0], log=True, title=False)

@@ -32,7 +32,7 @@ diagrams = {
 }
 print(f"{len(diagrams) * beta.size * options['repeats']:,} systems of 32 tokens through 300 layers")
 
-# %% The share of clustered pairs on the circle, $d=2$, and for $d=128$: a staircase, and a front.
+# %% Clustered pairs for $d=2$ (a staircase) and $d=128$ (a front). The curve holds for large $d$.
 phase_grid(list(diagrams.values()))
 
 # %% [markdown]
