@@ -26,7 +26,7 @@ from tokenflock.plots import look, panels
 from tokenflock.solvers import Layer
 from tokenflock.theory import layer_cosines
 
-rng, d, layers, h = np.random.default_rng(0), 64, 80, 0.1
+rng, d, layers, h = np.random.default_rng(0), 64, 60, 0.1
 
 
 def normed(x):
@@ -53,7 +53,7 @@ def drawn(systems, n):
 
 
 x, B = drawn(1, 8)  # the control: one system by the library
-run = flock.simulate(Attention(beta=2.0, Q=B[0].T), x[0], t=8, frames=2, solver=Layer(h=h))
+run = flock.simulate(Attention(beta=2.0, Q=B[0].T), x[0], t=6, frames=2, solver=Layer(h=h))
 assert np.abs(run.x.values[-1] - passed(x, B, 2.0)[1][0]).max() < 1e-9
 
 times, betas, sizes, systems = h * np.arange(layers + 1), (0.5, 1.0, 2.0), (8, 32, 128), 16
