@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 SPACE = "http://www.w3.org/1998/Math/MathML"
 FENCES = "⟨⟩⌊⌋⌈⌉"
 RELATIONS = {"~": "∼", ":": ":", "⟂": "⟂"}
+TIGHT = ("|", "∥", "/")  # of a norm or a quotient; browsers set them as relations
 LIMITS = ("max", "min", "lim", "sup", "inf", "argmin", "argmax")
 WORDS = {  # what latex2mathml does not know, in words that it knows
     r"\\arg(?![a-z])": r"\\operatorname{arg}",
@@ -59,6 +60,8 @@ def _mend(node: ElementTree.Element, display: str) -> None:
         node.tag, node.attrib["stretchy"] = "mo", "false"
     elif node.tag == "mi" and text in RELATIONS:
         node.tag, node.text = "mo", RELATIONS[text]
+    elif node.tag == "mo" and text in TIGHT:
+        node.attrib |= {"lspace": "0em", "rspace": "0em"}
     elif node.tag == "mo" and len(text) > 1 and text.isalpha() and text not in LIMITS:
         node.attrib |= {"lspace": "0.1em", "rspace": "0.1em"}
     elif display == "block" and node.tag == "msub" and (node[0].text or "") in LIMITS:
