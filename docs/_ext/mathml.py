@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 SPACE = "http://www.w3.org/1998/Math/MathML"
 FENCES = "⟨⟩⌊⌋⌈⌉"
 RELATIONS = {"~": "∼", ":": ":", "⟂": "⟂"}
-TIGHT = ("|", "∥", "/")  # of a norm or a quotient; browsers set them as relations
+TIGHT = ("|", "‖", "/")  # of a norm or a quotient; browsers set them as relations
 LIMITS = ("max", "min", "lim", "sup", "inf", "argmin", "argmax")
 WORDS = {  # what latex2mathml does not know, in words that it knows
     r"\\arg(?![a-z])": r"\\operatorname{arg}",
