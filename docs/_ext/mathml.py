@@ -45,8 +45,9 @@ def mathml(latex: str, display: str = "inline") -> str:
     root = ElementTree.fromstring(text)
     for node in root.iter():
         node.tag = node.tag.removeprefix(f"{{{SPACE}}}")
-    for node in root.iter():
+    for node in list(root.iter()):
         _mend(node, display)
+        _space(node)
     root.set("display", display)
     root.set("aria-label", " ".join(latex.split()))
     return ElementTree.tostring(root, encoding="unicode")
@@ -68,6 +69,18 @@ def _mend(node: ElementTree.Element, display: str) -> None:
         node.tag = "munder"
     if node.get("columnalign"):
         node.set("style", f"text-align: {node.get('columnalign')}")
+
+
+def _space(row: ElementTree.Element) -> None:
+    """A thin space between the name of a function and what it is taken of: log n, cosh^2 beta."""
+    for at in reversed(range(len(row) - 1)):
+        name, after = row[at], row[at + 1]
+        if name.tag in ("msub", "msup"):
+            name = name[0]
+        word = name.text or ""
+        if row.tag == "mrow" and name.tag == "mi" and len(word) > 1 and word.isascii():
+            if after.tag not in ("mo", "mspace"):
+                row.insert(at + 1, ElementTree.Element("mspace", {"width": "0.17em"}))
 
 
 def _shown(self, node, display: str) -> str:
