@@ -78,9 +78,9 @@ def _space(row: ElementTree.Element) -> None:
         if name.tag in ("msub", "msup"):
             name = name[0]
         word = name.text or ""
-        if row.tag == "mrow" and name.tag == "mi" and len(word) > 1 and word.isascii():
-            if after.tag not in ("mo", "mspace"):
-                row.insert(at + 1, ElementTree.Element("mspace", {"width": "0.17em"}))
+        function = name.tag == "mi" and len(word) > 1 and word.isascii()
+        if row.tag == "mrow" and function and after.tag not in ("mo", "mspace"):
+            row.insert(at + 1, ElementTree.Element("mspace", {"width": "0.17em"}))
 
 
 def _shown(self, node, display: str) -> str:
