@@ -21,6 +21,7 @@ RELATIONS = {"~": "∼", ":": ":", "⟂": "⟂"}
 TIGHT = ("|", "‖", "/")  # of a norm or a quotient; browsers set them as relations
 LIMITS = ("max", "min", "lim", "sup", "inf", "argmin", "argmax")
 WORDS = {  # what latex2mathml does not know, in words that it knows
+    r"\\(mathbb|mathcal|mathbf) ([A-Za-z])": r"\\\1{\2}",  # else it is a plain letter
     r"\\arg(?![a-z])": r"\\operatorname{arg}",
     r"\\(begin|end)\{aligned\}": r"\\\1{align*}",
     r"\\!": "",

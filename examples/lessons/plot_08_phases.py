@@ -6,8 +6,8 @@
 #
 # Look at $p_\delta(t,\beta)$: the share of pairs $i\ne j$ with $\langle x_i,x_j\rangle\ge1-\delta$,
 # averaged over random starts, $\delta=10^{-3}$. This is Figure 3 of arXiv 2312.10794 in small. As
-# there, $n=32$ and a layer is a step of $h=0.1$, so 300 layers make $t=30$. The figure has 90 values of
-# $\beta$ and 1024 starts or more; here are 24 of each.
+# there, $n=32$ and a layer is a step of $h=0.1$, so 300 layers make $t=30$. The figure has 90
+# values of $\beta$ and 1024 starts or more; here are 24 of each.
 
 # %%
 import numpy as np

@@ -91,7 +91,7 @@ assert abs(1 - 0.05 ** (1 / 64) - 3 / 64) < 0.002
 # %% [markdown]
 # 2. Problem 4 asks for a closed equation of the law of $\theta_2-\theta_1$. Check the one thing
 #    that is exact: for uniform independent angles under USA,
-#    $\frac{d}{dt}\mathbb E\cos(\theta_2-\theta_1)=2I_1(\beta)/(\beta n)$ at $t=0$.
+#    $\frac{d}{dt}\mathbb E\,\cos(\theta_2-\theta_1)=2I_1(\beta)/(\beta n)$ at $t=0$.
 
 # %% [markdown] tags=["answer"]
 # At $t=0$ a third token is independent of both and pulls evenly, so only the pair itself counts:

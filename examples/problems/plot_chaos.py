@@ -8,7 +8,7 @@
 # start (Remark 3.3). The law of $\theta_2-\theta_1$ is the second step of the *BBGKY hierarchy*
 # (Section 8): its equation needs the law of three tokens, that one the law of four, and so on. To
 # *close* it is to guess a step from those before. **Attack**: uniform independent angles on the
-# circle under USA, and $q(t)=\mathbb E\cos(\theta_2-\theta_1)$, which is 0 while tokens are
+# circle under USA, and $q(t)=\mathbb E\,\cos(\theta_2-\theta_1)$, which is 0 while tokens are
 # independent. Two closures:
 #
 # - *independence*: the third token knows nothing of the pair, so only the pair itself counts, and
