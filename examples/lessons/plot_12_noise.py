@@ -109,9 +109,10 @@ pairs = flock.ensemble(
     keep=True,
 )
 opposite = (pairs.minimum_cosine.isel(time=-1) < 0).mean("repeat")
+error = np.sqrt(0.286 * 0.714 / 256)
 for beta, share in zip(pairs.beta.values, opposite.values):
     print(f"beta = {beta:g}: {share:.3f} of the pairs end opposite each other")
-error = np.sqrt(0.286 * 0.714 / 256)
+print(f"expected 0 and 0.286, the second with a standard error of {error:.3f}")
 assert opposite[0] < 0.03 and abs(opposite[1] - 0.286) < 4 * error
 
 # %% [markdown]

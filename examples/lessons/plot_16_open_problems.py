@@ -17,7 +17,7 @@
 #   Known: the slope at $t=0$, exercise 2. [Chaos](../problems/plot_chaos.py): for a time
 #   $\log n/2g$ from a uniform start, supported; for all times if the start has a direction.
 # - **One curve for random $Q$ and $K$?** Problem 2. Known: with $V=I$ all tokens meet (Theorem
-#   6.3). [Random matrices](../problems/plot_random_matrices.py): the curve of $\beta=0$ within 0.08
+#   6.3). [Random matrices](../problems/plot_random_matrices.py): the curve of $\beta=0$ within 0.09
 #   up to $\beta=1$, refuted at $\beta=2$.
 # - **Does Sinkhorn's attention cluster?** Remark 3.5. Known: growth rates.
 #   [Sinkhorn](../problems/plot_sinkhorn.py): supported.

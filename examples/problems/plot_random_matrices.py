@@ -80,7 +80,7 @@ figure
 
 # %% [markdown]
 # **Verdict**: refuted as a law for every $\beta$. The mean cosine is within 0.04 of the curve of
-# $\beta=0$ at $\beta=0.5$ and within 0.08 at $\beta=1$. At $\beta=2$ it lags by 0.23, 0.35 and 0.58
+# $\beta=0$ at $\beta=0.5$ and within 0.09 at $\beta=1$. At $\beta=2$ it lags by 0.23, 0.35 and 0.58
 # for $n=8$, 32 and 128: more tokens make it worse. So fluctuations do not average out. A likely
 # reason: a token moves towards those that it happens to hear, hears them even more, and small
 # groups form before the whole does. **Open**: what replaces the curve. The closed equation needs
