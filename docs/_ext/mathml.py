@@ -18,8 +18,10 @@ logger = logging.getLogger(__name__)
 SPACE = "http://www.w3.org/1998/Math/MathML"
 FENCES = "⟨⟩⌊⌋⌈⌉"
 RELATIONS = {"~": "∼", ":": ":", "⟂": "⟂"}
+TIGHT = ("|", "‖", "/")  # of a norm or a quotient; browsers set them as relations
 LIMITS = ("max", "min", "lim", "sup", "inf", "argmin", "argmax")
 WORDS = {  # what latex2mathml does not know, in words that it knows
+    r"\\(mathbb|mathcal|mathbf) ([A-Za-z])": r"\\\1{\2}",  # else it is a plain letter
     r"\\arg(?![a-z])": r"\\operatorname{arg}",
     r"\\(begin|end)\{aligned\}": r"\\\1{align*}",
     r"\\!": "",
@@ -44,8 +46,9 @@ def mathml(latex: str, display: str = "inline") -> str:
     root = ElementTree.fromstring(text)
     for node in root.iter():
         node.tag = node.tag.removeprefix(f"{{{SPACE}}}")
-    for node in root.iter():
+    for node in list(root.iter()):
         _mend(node, display)
+        _space(node)
     root.set("display", display)
     root.set("aria-label", " ".join(latex.split()))
     return ElementTree.tostring(root, encoding="unicode")
@@ -59,12 +62,26 @@ def _mend(node: ElementTree.Element, display: str) -> None:
         node.tag, node.attrib["stretchy"] = "mo", "false"
     elif node.tag == "mi" and text in RELATIONS:
         node.tag, node.text = "mo", RELATIONS[text]
+    elif node.tag == "mo" and text in TIGHT:
+        node.attrib |= {"lspace": "0em", "rspace": "0em"}
     elif node.tag == "mo" and len(text) > 1 and text.isalpha() and text not in LIMITS:
         node.attrib |= {"lspace": "0.1em", "rspace": "0.1em"}
     elif display == "block" and node.tag == "msub" and (node[0].text or "") in LIMITS:
         node.tag = "munder"
     if node.get("columnalign"):
         node.set("style", f"text-align: {node.get('columnalign')}")
+
+
+def _space(row: ElementTree.Element) -> None:
+    """A thin space between the name of a function and what it is taken of: log n, cosh^2 beta."""
+    for at in reversed(range(len(row) - 1)):
+        name, after = row[at], row[at + 1]
+        if name.tag in ("msub", "msup"):
+            name = name[0]
+        word = name.text or ""
+        function = name.tag == "mi" and len(word) > 1 and word.isascii()
+        if row.tag == "mrow" and function and after.tag not in ("mo", "mspace"):
+            row.insert(at + 1, ElementTree.Element("mspace", {"width": "0.17em"}))
 
 
 def _shown(self, node, display: str) -> str:

@@ -39,8 +39,9 @@ print(f"{n} tokens, {len(letters)} letters, ids {ids}")
 #   A_{ij}=\frac{e^{\langle Qx_i,Kx_j\rangle/\sqrt m}}
 #   {\sum_k e^{\langle Qx_i,Kx_k\rangle/\sqrt m}}.$$
 #
-# $Q$, $K$ and $V$ have $m$ rows. In the code tokens are rows and matrices are transposed: $Qx_i$ is
-# a row of `x @ Q`. Turning logits into weights by exponentials is called *softmax*.
+# $Q$, $K$ and $V$ have $m$ rows. The exponents are called logits too, and turning logits into
+# weights by exponentials is called *softmax*. In the code tokens are rows and matrices are
+# transposed: $Qx_i$ is a row of `x @ Q`.
 #
 # This is the only place in a Transformer where tokens see each other. It is blind to their order:
 # permute the input, and the output is permuted (Remark 2.2 of arXiv 2312.10794).
@@ -111,17 +112,22 @@ figure
 # %% [markdown]
 # ## Layer norm
 #
-# $\operatorname{norm}(x)=(x-\bar x)/\sqrt{\operatorname{var}x+\varepsilon}$, over the $d$
-# coordinates of one token. It takes off the mean and fixes the length: the image is the sphere of
-# radius $\sqrt d$ in the hyperplane $\sum_kx_k=0$. A reader of gradient flows should see a
-# projection to $\mathbb{S}^{d-2}$. Lesson [3](plot_03_sphere.py) starts from it.
+# $\operatorname{norm}(x)=(x-\bar x)/\sqrt{\operatorname{var}x+\varepsilon}$, with mean and variance
+# over the $d$ coordinates of one token; $\varepsilon=10^{-5}$ only keeps the root from zero. It
+# takes off the mean and fixes the length: up to $\varepsilon$ the image is the sphere of radius
+# $\sqrt d$ in the hyperplane $\sum_kx_k=0$. A reader of gradient flows should see a projection to
+# $\mathbb{S}^{d-2}$. Trained models then stretch and shift each coordinate; that is left out here.
+# Lesson [3](plot_03_sphere.py) starts from the sphere.
 #
 # ## All of it: a GPT
 #
 # A layer adds attention to the token, then a *perceptron* that acts on each token alone: a matrix,
 # a scalar function (gelu, a smooth $\max(x,0)$), a matrix. Each part reads the normed token
-# (*pre-norm*). Heads are $H$ attentions side by side, of width $m=d/H$. What training makes small
-# is the *loss*, the mean of $-\log p$ of the token that did come next.
+# (*pre-norm*). *Heads* are $H$ attentions of width $m=d/H$, each with its own $Q$, $K$ and $V$;
+# their outputs are put side by side and mixed by one more matrix. After the last layer the logits
+# at a place are the products of its normed token with every row of the table that the tokens came
+# from. What training makes small is the *loss*, the mean of $-\log p$ of the token that did come
+# next.
 
 
 # %%
@@ -162,13 +168,15 @@ assert abs(loss - np.log(len(letters))) < 0.45  # the size of a fresh logit, see
 assert np.allclose(np.linalg.norm(norm(path[-1]), axis=1), np.sqrt(32), rtol=0.02)
 
 # %% [markdown]
-# The loss is a little above blind guessing: one table embeds and reads off, so a fresh model
-# expects each letter again, with a logit of about $32\cdot0.02^2/(0.02\sqrt2)=0.45$. Training
-# changes the numbers in the matrices, not this computation; lesson 14 does it.
+# The loss is a little above blind guessing, because a fresh model expects each letter again. One
+# table embeds and reads off. Its entries, and those of the places, have standard deviation 0.02, so
+# the norm divides their sum by $0.02\sqrt2$, and the letter's own logit is about
+# $32\cdot0.02^2/(0.02\sqrt2)=0.45$. Training changes the numbers in the matrices, not this
+# computation; lesson [14](plot_14_training.py) does it.
 #
 # Take out everything that is learned ($Q=K=V=I$, one head, no perceptron, tokens kept on a sphere)
-# and this is left. Token 1 never moves, since it hears only itself. All others follow it in the end
-# (arXiv 2411.04990).
+# and this is left. Token 1 never moves, since it hears only itself. From almost every start all
+# others follow it in the end (Theorem 4.1 of arXiv 2411.04990).
 
 # %% Live: causal attention on a sphere. $\beta$ stands for $1/\sqrt m$ and the size of $Q$ and $K$.
 flock.lab(Causal(beta=4.0), Uniform(n=32, d=3), embed=True, play=True)
@@ -205,4 +213,4 @@ assert abs(variance / 64 - 1) < 5 * np.sqrt(2.1 / 20_000)  # five standard error
 # ## Where next
 #
 # How this differs from networks that came before: lesson [2](plot_02_depth.py). How the small GPT
-# is built rung by rung, and what its tokens do: [small GPTs](../../docs/small-gpts.md).
+# is built, one idea at a time, and what its tokens do: [small GPTs](../../docs/small-gpts.md).

@@ -1,18 +1,20 @@
 # %% [markdown]
 # # Residual networks, recurrent networks, neural ODEs, and tokens that interact
 #
-# Four ways to move vectors through many layers. In three of them a vector travels alone or waits in
-# a queue; in a Transformer $n$ vectors move at once and each depends on all others.
+# Four ways to move vectors through many layers. In the first three a vector travels alone, or reads
+# one input after another; in a Transformer $n$ vectors move at once and each depends on all others.
 #
 # | | state | what a layer does | time is |
 # |---|---|---|---|
 # | residual network, (2.1) | one $x\in\mathbb{R}^d$ | $x_{k+1}=x_k+W\sigma(Ax_k+b)$ | depth |
 # | neural ODE, (2.2) | one $x\in\mathbb{R}^d$ | $\dot x=W\sigma(Ax+b)$ | depth |
-# | recurrent network | one $h\in\mathbb{R}^d$ | $h_{t+1}=\tanh(Ah_t+Bu_{t+1})$ | place in text |
+# | recurrent network | one $h\in\mathbb{R}^d$ | $h_{t+1}=\tanh(Rh_t+Bu_{t+1})$ | place in text |
 # | Transformer, (2.6) | $n$ tokens $x_i$ | $\dot x_i=P_{x_i}\sum_jA_{ij}(x)\,x_j$ | depth |
 #
-# Numbers in brackets are equations of arXiv 2312.10794. $W$, $A$, $b$ are learned, $\sigma$ is a
-# scalar function such as $\tanh$; $P_x$ keeps tokens on a sphere (lesson [3](plot_03_sphere.py)).
+# Numbers in brackets are equations of arXiv 2312.10794. The matrices $W$, $A$, $R$, $B$ and the
+# vector $b$ are learned, $u_t$ is the input at place $t$, $\sigma$ is a scalar function such as
+# $\tanh$. $A_{ij}(x)$ with two indices is attention, the weights of lesson
+# [1](plot_01_transformer.py); $P_x$ keeps tokens on a sphere (lesson [3](plot_03_sphere.py)).
 
 # %%
 import numpy as np
@@ -34,7 +36,8 @@ t = 4.0
 # ## A residual network is Euler's method
 #
 # A residual layer of step $h$ is $x\leftarrow x+hW\sigma(Ax+b)$: Euler's method for the neural ODE.
-# Its error after a fixed time is $O(h)$, so it halves when the number of layers doubles.
+# Its error after a fixed time is $O(h)$, so it halves when the number of layers doubles. The exact
+# flow is that of `RK4`, the Runge-Kutta method of order four, whose error is $O(h^4)$.
 
 
 # %%
@@ -58,12 +61,15 @@ assert np.allclose(by_library, residual_network(ring, 32), atol=1e-12)
 # ## A recurrent network forgets
 #
 # A recurrent network reads one input at each step into one vector. The first input acts on the last
-# state through a product of $n-1$ Jacobians $\operatorname{diag}(1-h^2)A$, of norm at most
-# $|A|^{n-1}$. With $|A|=0.9$ and $n=64$ that is below $0.0014$. Attention reads every token
-# directly. For unit tokens, $Q=K=V=I$ and $s<n$:
+# state through a product of $n-1$ Jacobians $\operatorname{diag}(1-h_t^2)R$, of norm at most
+# $|R|^{n-1}$. With $|R|=0.9$ and $n=64$ that is below $0.0014$. Attention reads every token
+# directly. For unit tokens, $Q=K=V=I$, logits $\beta\langle x_i,x_j\rangle$, and $s<n$:
 #
 # $$\frac{\partial y_n}{\partial x_s}=A_{ns}\bigl(I+\beta(x_s-y_n)x_n^\top\bigr),\qquad
 #   \Bigl|\frac{\partial y_n}{\partial x_s}\Bigr|\ge A_{ns}\ge\frac{e^{-2\beta}}n .$$
+#
+# (The bracket leaves every vector orthogonal to $x_n$ as it is; logits lie between $-\beta$ and
+# $\beta$.)
 
 # %%
 rng, n, d, beta = np.random.default_rng(0), 64, 16, 1.0
@@ -102,7 +108,7 @@ def influence(law, x, t, solver):
     return np.linalg.norm(blocks, axis=(1, 3))
 
 
-spread = ring + 0.1 * np.random.default_rng(1).normal(size=ring.shape)
+spread = ring + 0.1 * np.random.default_rng(1).normal(size=ring.shape)  # put back on the circle
 alone = influence(law, ring, t, RK4(h=0.1))
 together = influence(SelfAttention(beta=4.0), spread, t, RK4(h=0.1))
 off = ~np.eye(12, dtype=bool)
@@ -141,9 +147,9 @@ flock.lab(FeedForward(mlp, SelfAttention(beta=4.0)), Uniform(n=48, d=3), embed=T
 
 # %% [markdown] tags=["answer"]
 # Never. The field is Lipschitz with $L=|W||A|$, since $|\tanh'|\le1$. By Grönwall
-# $|x(t)-y(t)|\ge e^{-Lt}|x(0)-y(0)|$. Tokens are one ODE in $(\mathbb{S}^{d-1})^n$, so they never
-# meet in finite time either: clusters are limits, approached exponentially (lesson
-# [6](plot_06_clustering.py)).
+# $|x(t)-y(t)|\ge e^{-Lt}|x(0)-y(0)|$. Tokens never meet in finite time either. They are one point
+# of an ODE in $(\mathbb{S}^{d-1})^n$, equal tokens stay equal, and solutions are unique. So
+# clusters are limits, approached exponentially (lesson [6](plot_06_clustering.py)).
 
 # %% tags=["answer"]
 L = np.linalg.norm(W, 2) * np.linalg.norm(A, 2)

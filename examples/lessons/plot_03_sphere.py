@@ -16,6 +16,9 @@
 #
 # $$\dot x_i=P_{x_i}\Bigl(\frac1{Z_i}\sum_je^{\beta\langle x_i,x_j\rangle}x_j\Bigr),\qquad
 #   x_i\in\mathbb{S}^{d-1}.$$
+#
+# In the library a *law* says how tokens move, a *start* where they begin, a *solver* how time is
+# cut: `Layer(h)` makes layers, `RK4(h)` follows the flow (Runge-Kutta, error $O(h^4)$).
 
 # %%
 import numpy as np
@@ -69,8 +72,9 @@ figure
 # %% [markdown]
 # Tokens attract each other, near ones more. $\beta$, the *inverse temperature*, says how much more:
 # at $\beta=0$ everyone listens to everyone alike, at large $\beta$ only to neighbours. For a reader
-# of Transformers: $\beta$ is $1/\sqrt m$ times the size of $Q$ and $K$. For a reader of gradient
-# flows: it is the inverse width of the interaction, which reaches about as far as $\beta^{-1/2}$.
+# of Transformers: $\beta$ is $1/\sqrt m$ times the size of $Q^\top K$. For a reader of gradient
+# flows: on the sphere $e^{\beta\langle x,y\rangle}=e^{\beta}e^{-\beta|x-y|^2/2}$, a Gaussian kernel
+# of width $\beta^{-1/2}$.
 #
 # ## What holds exactly
 #
@@ -105,9 +109,10 @@ assert np.allclose(np.linalg.norm(run.x.values, axis=2), 1, atol=1e-12)  # on th
 #
 # $$\dot\gamma=\frac{2e^{\beta\gamma}(1-\gamma^2)}{e^\beta+e^{\beta\gamma}} .$$
 #
-# Near consensus $1-\gamma$ shrinks like $e^{-2t}$ at every $\beta$. Away from it $\beta$ slows
-# things down: from a right angle the first speed is $2/(1+e^\beta)$. The layer map has a rate of
-# its own, $2\ln(1+h)/h$: one layer divides a small difference by $1+h$.
+# Near *consensus*, all tokens in one point, $1-\gamma$ shrinks like $e^{-2t}$ at every $\beta$.
+# Away from it $\beta$ slows things down: from a right angle the first speed is $2/(1+e^\beta)$. The
+# layer map has a rate of its own, $2\ln(1+h)/h$: one layer divides a small difference by $1+h$, so
+# $1-\gamma$, which is quadratic in it, by $(1+h)^2$.
 
 # %% The cosine of two tokens from a right angle: the formula (lines) and the solver (dots).
 with look() as theme:
@@ -153,8 +158,9 @@ print(f"{np.arctanh(0.999):.4f}")
 
 # %% [markdown] tags=["answer"]
 # $\frac{d}{dt}|x_i|^2=2\langle x_i,a_i\rangle$. In consensus $a_i=x_i$ and the length grows like
-# $e^t$; with a norm before attention $a_i$ has length at most one and it grows like $t$. Directions
-# then move $1/|x_i|$ as fast: lesson 11 is about that.
+# $e^t$. With a norm before attention $a_i$ has length at most one, and the length of $x_i$ grows
+# like $t$. A force across a token of length $|x_i|$ turns it by $1/|x_i|$ as much: lesson
+# [11](plot_11_block.py) is about that.
 
 # %% tags=["answer"]
 one = np.tile([[1.0, 0.0]], (5, 1))

@@ -13,7 +13,8 @@
 #   {\int e^{\beta\langle x,y\rangle}\,d\mu(y)},
 #   \qquad \partial_t\mu+\operatorname{div}\bigl(\mathcal{X}[\mu]\,\mu\bigr)=0 .$$
 #
-# The second is the continuity equation. It means: for every smooth $\varphi$ on the sphere,
+# The second is the continuity equation. It is meant in its *weak form*: for every smooth $\varphi$
+# on the sphere,
 # $\frac{d}{dt}\int\varphi\,d\mu=\int\langle\nabla\varphi,\mathcal{X}[\mu]\rangle\,d\mu$. For tokens
 # this is the chain rule. For densities it is new: any number of tokens, even infinitely many, obeys
 # one equation.
@@ -24,7 +25,7 @@ from scipy.special import iv
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention
-from tokenflock.meanfield import PoissonKernel, Ripple, evolve, wasserstein
+from tokenflock.meanfield import PoissonKernel, Ripple, evolve
 from tokenflock.plots import density_over_time, look, panels, trajectories
 from tokenflock.solvers import RK4
 from tokenflock.starts import Given, Uniform
@@ -55,17 +56,34 @@ assert np.allclose(field(q, x, np.full(12, 1 / 12), 4.0), same, atol=1e-14)
 #
 # ## A case that is solved
 #
-# At $\beta=0$ on the circle (SA) is Kuramoto's model with equal frequencies. Its densities
-# $(1-r^2)/(2\pi(1-2r\cos\theta+r^2))$, Poisson kernels, stay of that form. Only $r$ moves (Ott and
-# Antonsen, 2008): $\dot r=\frac12r(1-r^2)$. Put $n$ tokens at the quantiles and see how far they
-# are from it in the distance $W_1$, the least mean distance by which mass must be carried. The
-# kernel $\sin$ has slope at most one: move a token by $\epsilon$ and the measure by $\eta$ in
-# $W_1$, and its speed changes by at most $\epsilon+\eta$. Hence $W_1(t)\le e^{2t}W_1(0)$; in
-# general $W_1(t)\le e^{Ct}W_1(0)$ (Remark 3.3). Two things follow. Solutions are unique: with the
-# same start $W_1$ stays zero. And tokens converge to the density as $n\to\infty$, since
-# $W_1(0)\to0$.
+# At $\beta=0$ on the circle (SA) is Kuramoto's model of equal oscillators (lesson
+# [9](plot_09_circle.py)). Densities of the form $(1-r^2)/(2\pi(1-2r\cos\theta+r^2))$, called
+# Poisson kernels, keep that form. Only $r$ moves (Ott and Antonsen, 2008):
+# $\dot r=\frac12r(1-r^2)$.
+#
+# Put $n$ tokens at the quantiles, and see how far they are from the density in the distance $W_1$,
+# the least mean distance by which mass must be carried. Can it grow? The kernel $\sin$ has slope at
+# most one: move a token by $\epsilon$ and the measure by $\eta$ in $W_1$, and its speed changes by
+# at most $\epsilon+\eta$. Hence $W_1(t)\le e^{2t}W_1(0)$; in general $W_1(t)\le e^{Ct}W_1(0)$
+# (Remark 3.3). Two things follow. Solutions are unique: with the same start $W_1$ stays zero. And
+# tokens converge to the density as $n\to\infty$, since $W_1(0)\to0$.
+#
+# The bound is generous. Here tokens stay at the quantiles of the moving density, and $W_1$ stays at
+# $\pi/2n$. On the circle $W_1=\min_c\int|F-G-c|$ for the distribution functions $F$ and $G$;
+# `meanfield.wasserstein` computes $W_p$ on spheres too.
+
 
 # %%
+def carried(a, b):
+    """W_1 of equal masses at angles a and at angles b: the mean of |F - G - c| with the best c."""
+    both = np.sort(np.concatenate([a, b]) % (2 * np.pi))
+    F, G = (np.searchsorted(np.sort(x % (2 * np.pi)), both, "right") / len(x) for x in (a, b))
+    length = np.diff(both, append=both[0] + 2 * np.pi)  # F - G is constant on each
+    order = np.argsort(F - G)
+    half = np.searchsorted(np.cumsum(length[order]), np.pi)
+    return np.sum(length * np.abs(F - G - (F - G)[order[half]]))  # c: the median
+
+
 t, r0 = 3.0, 0.3
 density = evolve(SelfAttention(beta=0.0), PoissonKernel(r=r0), t=t, frames=31)
 assert np.abs(density.order_parameter - poisson_order(density.time.values, r0)).max() < 1e-8
@@ -73,15 +91,16 @@ assert abs(density.mass - 1).max() < 1e-12
 
 
 def at_quantiles(n, r):
-    return on_circle(poisson_quantile((np.arange(n) + 0.5) / n, r))
+    return poisson_quantile((np.arange(n) + 0.5) / n, r)
 
 
 limit = [at_quantiles(4096, r) for r in (r0, poisson_order(t, r0))]
 distance = {}
 for n in (32, 128):
     options = {"t": t, "frames": 2, "solver": RK4(h=0.05)}
-    ends = flock.simulate(SelfAttention(beta=0.0), Given(at_quantiles(n, r0)), **options).x.values
-    distance[n] = [wasserstein(a, b, p=1) for a, b in zip(ends, limit)]
+    start = Given(on_circle(at_quantiles(n, r0)))
+    ends = flock.simulate(SelfAttention(beta=0.0), start, **options).x.values
+    distance[n] = [carried(np.arctan2(x[:, 1], x[:, 0]), b) for x, b in zip(ends, limit)]
     print(f"n = {n:3d}: W1 = {distance[n][0]:.4f} at t = 0, {distance[n][1]:.4f} at t = 3")
     assert distance[n][1] <= np.exp(2 * t) * distance[n][0]
     assert np.allclose(distance[n], np.pi / 2 / n, rtol=0.01)  # a quarter of the mean gap
@@ -89,10 +108,10 @@ for n in (32, 128):
 # %% [markdown]
 # ## How clusters begin
 #
-# The uniform density is at rest: nobody has a reason to move. It is unstable. A ripple
-# $1+\varepsilon\cos k\theta$ grows like $e^{\lambda_kt}$ with
-# $\lambda_k=k^2I_k(\beta)/(\beta I_0(\beta))$, $I_k$ the Bessel functions (exercise 1). At
-# $\beta=4$ the mode $k=3$ grows fastest: three clusters are to be expected.
+# The uniform density is at rest: by symmetry no direction is better. It is unstable. A ripple
+# $1+\varepsilon\cos k\theta$ grows like $e^{g_kt}$ with $g_k=k^2I_k(\beta)/(\beta I_0(\beta))$,
+# where $I_k$ are the modified Bessel functions (exercise 1). At $\beta=4$ the mode $k=3$ grows
+# fastest: three clusters are to be expected.
 
 # %% A ripple of 1 % grows into three clusters: as a density (left) and as 48 tokens (right).
 ripple = evolve(SelfAttention(beta=4.0), Ripple(k=3, amplitude=0.01), t=8, frames=81)
@@ -132,13 +151,14 @@ flock.lab(SelfAttention(beta=4.0), Uniform(n=500, d=2), embed=True, play=True)
 # %% [markdown]
 # ## Exercises
 #
-# 1. Derive $\lambda_k$. Use $e^{\beta\cos\theta}=\sum_kI_k(\beta)e^{ik\theta}$.
+# 1. Derive $g_k$. Use $e^{\beta\cos\theta}=\sum_kI_k(\beta)e^{ik\theta}$.
 
 # %% [markdown] tags=["answer"]
-# On the circle $\mathcal{X}=\beta^{-1}(h'*\mu)/(h*\mu)$ with $h=e^{\beta\cos}$ (Section 7 of arXiv
-# 2312.10794). For $\mu=(1+\varepsilon\cos k\theta)/2\pi$: $h*\mu=I_0+\varepsilon I_k\cos k\theta$,
-# so to first order $\mathcal{X}=-\varepsilon\,\frac{kI_k}{\beta I_0}\sin k\theta$. The continuity
-# equation gives $\dot\varepsilon\cos k\theta=-\partial_\theta\mathcal{X}$, so
+# On the circle $\mathcal{X}=\beta^{-1}(h'*\mu)/(h*\mu)$ with $h=e^{\beta\cos}$ and $*$ the
+# convolution (Section 7 of arXiv 2312.10794). For $\mu=(1+\varepsilon\cos k\theta)/2\pi$:
+# $h*\mu=I_0+\varepsilon I_k\cos k\theta$, so to first order
+# $\mathcal{X}=-\varepsilon\,\frac{kI_k}{\beta I_0}\sin k\theta$. The continuity equation gives
+# $\dot\varepsilon\cos k\theta=-\partial_\theta\mathcal{X}$, so
 # $\dot\varepsilon=\frac{k^2I_k}{\beta I_0}\,\varepsilon$.
 
 # %% tags=["answer"]
@@ -152,12 +172,11 @@ print(np.round(rates, 4))
 
 # %% [markdown] tags=["answer"]
 # Like $n^{-1/2}$ on the circle, the central limit theorem. On $\mathbb{S}^{d-1}$ with $d\ge4$ it is
-# $n^{-1/(d-1)}$ (Remark 3.3): in high dimension a measure is not seen by sampling it.
+# $n^{-1/(d-1)}$ (Remark 3.3): in high dimension a sample says little about its measure.
 
 # %% tags=["answer"]
-sizes, even = np.array([16, 64, 256]), on_circle(2 * np.pi * np.arange(1024) / 1024)
-mean = [np.mean([wasserstein(on_circle(rng.uniform(0, 2 * np.pi, n)), even, p=1)
-                 for _ in range(50)]) for n in sizes]  # fmt: skip
+sizes, even = np.array([16, 64, 256]), 2 * np.pi * np.arange(1024) / 1024
+mean = [np.mean([carried(rng.uniform(0, 2 * np.pi, n), even) for _ in range(50)]) for n in sizes]
 slope = np.polyfit(np.log(sizes), np.log(mean), 1)[0]
 print(f"mean W1 {np.round(mean, 3)}, slope {slope:.3f}")
 assert abs(slope + 0.5) < 0.1  # each mean has an error of about 5 %
@@ -166,8 +185,9 @@ assert abs(slope + 0.5) < 0.1  # each mean has an error of about 5 %
 # 3. Does every measure with a mean direction end in one point?
 
 # %% [markdown] tags=["answer"]
-# No: $\frac23\delta_e+\frac13\delta_{-e}$ is at rest for every $\beta$. Densities do, if $\beta$ is
-# small (arXiv 2504.14697); the pair is unstable.
+# No: $\frac23\delta_e+\frac13\delta_{-e}$ is at rest for every $\beta$, though unstable. Densities
+# do, if $|\beta|$ is below a bound that depends on the density (arXiv 2504.14697, for USA of lesson
+# [5](plot_05_energy.py)).
 
 # %% tags=["answer"]
 pair = np.array([[1.0, 0.0], [-1.0, 0.0]])

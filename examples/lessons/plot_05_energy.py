@@ -4,25 +4,28 @@
 # Tokens climb an energy. Attention without its denominator (USA) climbs straight up in the geometry
 # of optimal transport; attention with it (SA) climbs the same hill in a geometry of its own.
 #
-# Leave out the denominator $Z_i$ of (SA), divide by $n$ instead: that is (USA) of arXiv 2312.10794.
-# Both raise the energy (3.5), here of tokens (Remark 3.8):
+# Leave out the denominator $Z_i$ of (SA) and divide by $n$ instead. That is (USA) of arXiv
+# 2312.10794, unnormalised self-attention:
+# $\dot x_i=P_{x_i}\frac1n\sum_je^{\beta\langle x_i,x_j\rangle}x_j$. Both laws raise the energy
+# (3.5), here of tokens (Remark 3.8):
 #
 # $$\mathsf{E}_\beta=\frac1{2\beta n^2}\sum_{i,j}e^{\beta\langle x_i,x_j\rangle},\qquad
 #   \frac{d\mathsf{E}_\beta}{dt}=\frac1n\sum_im_i|\dot x_i|^2,\qquad
 #   m_i=\begin{cases}1&\text{USA}\\Z_i/n&\text{SA.}\end{cases}$$
 #
-# That is (3.6) and Lemma 3.7. It is what a *gradient flow* is: $\dot x=\nabla\mathsf{E}_\beta$, the
-# gradient taken in the metric $\frac1n\sum_im_i\langle a_i,b_i\rangle$, and the rate of the climb
-# is the squared speed in that metric. For USA it is the usual one. For SA it depends on where the
-# tokens are.
+# That is (3.6) and Lemma 3.7. It is the mark of a *gradient flow*, $\dot x=\nabla\mathsf{E}_\beta$:
+# tokens go where the energy rises fastest, and it rises at the rate of their squared speed. What
+# counts as speed is the *metric* $\frac1n\sum_im_i\langle a_i,b_i\rangle$ of two motions $a$ and
+# $b$. For USA it is the usual one. For SA moving token $i$ costs $Z_i/n$ times as much, which
+# depends on where the tokens are.
 
 # %%
 import numpy as np
 from scipy.integrate import simpson
+from scipy.optimize import linear_sum_assignment
 
 import tokenflock as flock
 from tokenflock.dynamics import SelfAttention, Unnormalised
-from tokenflock.meanfield import wasserstein
 from tokenflock.observables import Dissipation, Energy
 from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4
@@ -30,7 +33,7 @@ from tokenflock.starts import Uniform
 from tokenflock.theory import dirac_energy, pair_speed, polygon_energy, uniform_energy
 
 beta, n = 2.0, 24
-options = {"t": 8, "frames": 401, "solver": RK4(h=0.01), "observe": [Energy(), Dissipation()]}
+options = {"t": 8, "frames": 401, "solver": RK4(h=0.02), "observe": [Energy(), Dissipation()]}
 runs = {law: flock.simulate(law(beta=beta), Uniform(n=n, d=3), seed=2, **options)
         for law in (SelfAttention, Unnormalised)}  # fmt: skip
 for law, run in runs.items():
@@ -44,7 +47,7 @@ for law, run in runs.items():
 # ## Top and bottom of the hill
 #
 # Proposition 3.4: over all measures on the sphere the uniform one has the least energy,
-# $\lambda_0/2\beta$ with $\lambda_0$ the mean of $e^{\beta\langle x,y\rangle}$ over $y$, and a
+# $\lambda_0/2\beta$ with $\lambda_0$ the mean of $e^{\beta\langle x,y\rangle}$ over all $y$, and a
 # single point the most, $e^\beta/2\beta$. The reason is that $e^{\beta\langle x,y\rangle}$ is a
 # positive definite kernel: each of its eigenvalues on spherical harmonics is above zero.
 
@@ -59,21 +62,31 @@ print(f"uniform {low:.4f} <= start {runs[SelfAttention].energy.values[0]:.4f} <=
 # %% [markdown]
 # ## The geometry of mass
 #
-# $W_2(\mu,\nu)^2$ is the least mean squared distance by which $\mu$ is carried to $\nu$. A curve of
-# measures has a speed in it, and for tokens that move by $\dot x_i$ it is
-# $(\frac1n\sum|\dot x_i|^2)^{1/2}$. For USA its square equals $d\mathsf{E}/dt$: USA *is* the
-# gradient flow of $\mathsf{E}_\beta$ for $W_2$. For SA it does not: near others $Z_i$ is large,
-# moving is dear, so SA slows crowds down. The distance for which SA is a gradient flow weighs each
-# step by $Z$ (Section 3.4; arXiv 2501.03096). Since $e^{-\beta}\le Z_i/n\le e^\beta$, the two
-# distances differ by a factor of at most $e^{\beta/2}$.
+# $W_2(\mu,\nu)^2$, the squared *Wasserstein distance*, is the least mean squared distance by which
+# $\mu$ is carried to $\nu$. A moving measure has a speed in it: $(\frac1n\sum|\dot x_i|^2)^{1/2}$
+# for tokens. For USA its square equals $d\mathsf{E}/dt$: USA *is* the gradient flow of
+# $\mathsf{E}_\beta$ for $W_2$. For SA it does not: near others $Z_i$ is large and moving is dear,
+# so SA slows crowds down. The distance for which SA is a gradient flow weighs each step by $Z$
+# (Section 3.4; arXiv 2501.03096). Since $e^{-\beta}\le Z_i/n\le e^\beta$, the two distances differ
+# by a factor of at most $e^{\beta/2}$.
+#
+# Between two sets of $n$ tokens of equal mass the cheapest way of carrying is a matching, which is
+# found exactly (`meanfield.wasserstein` also takes other masses and densities).
+
 
 # %% The climb, and squared $W_2$ speed over $dE/dt$: 1 for USA, down to $e^{-\beta}=0.135$ for SA.
+def w2(x, y):
+    chord = np.linalg.norm(x[:, None] - y, axis=2)
+    cost = (2 * np.arcsin(np.minimum(chord / 2, 1))) ** 2  # squared angles
+    return np.sqrt(cost[linear_sum_assignment(cost)].mean())
+
+
 with look() as theme:
     figure, (left, right) = panels(1, 2, size=(3.6, 2.7))
     for colour, (law, run) in zip(theme.palette, runs.items()):
         x, times = run.x.values, run.time.values
         at = np.arange(10, 200, 10)
-        speed = [wasserstein(x[k - 1], x[k + 1]) / (times[k + 1] - times[k - 1]) for k in at]
+        speed = [w2(x[k - 1], x[k + 1]) / (times[k + 1] - times[k - 1]) for k in at]
         ratio = np.array(speed) ** 2 / run.dissipation.values[at]
         name = "SA" if law is SelfAttention else "USA"
         left.plot(times, run.energy, color=colour, label=name)
@@ -132,7 +145,7 @@ assert np.allclose(12 * np.array(slope) / (2 * 4.0), straight, atol=1e-8)
 split = []
 with look() as theme:
     figure, (ax,) = panels(1, 1, size=(6.4, 3.6))
-    for divide, colour, name in ((False, theme.palette[0], "USA"), (True, theme.palette[2], "SA")):
+    for divide, colour, name in ((False, theme.palette[1], "USA"), (True, theme.palette[0], "SA")):
         angles, height = climb(first, divide)
         assert (np.diff(height) >= -1e-12).all()
         lines = ax.plot(angles, height, color=colour, lw=1.2)

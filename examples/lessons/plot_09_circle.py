@@ -1,8 +1,9 @@
 # %% [markdown]
 # # The circle and Kuramoto
 #
-# In the plane a token is an angle, and attention without temperature is the oldest model of
-# synchronisation. Here much is solved exactly, so the circle is where theory and code meet first.
+# In the plane a token is an angle, and attention at $\beta=0$ is Kuramoto's model of oscillators
+# that fall into step. Much is solved exactly here, so theory and code can be compared to many
+# digits.
 #
 # Write $x_i=(\cos\theta_i,\sin\theta_i)$. The tangent part of $x_j$ at $x_i$ is
 # $\sin(\theta_j-\theta_i)$, so self-attention (SA) becomes (7.1) of arXiv 2312.10794,
@@ -11,8 +12,8 @@
 # {\sum_j e^{\beta\cos(\theta_i-\theta_j)}},$$
 #
 # and at $\beta=0$ it is (7.2) there: Kuramoto's model of $n$ equal oscillators,
-# $\dot\theta_i=\frac1n\sum_j\sin(\theta_j-\theta_i)$. We check both against the library's
-# velocity.
+# $\dot\theta_i=\frac1n\sum_j\sin(\theta_j-\theta_i)$. We check both against the library's velocity,
+# in double precision, which JAX has to be asked for.
 
 # %%
 import numpy as np
@@ -43,15 +44,15 @@ assert max(off_5, off_0) < 1e-12
 # %% [markdown]
 # ## One number tells everything
 #
-# Kuramoto's order parameter is $r=|\bar x|$, the length of the mean token: 0 for tokens spread
-# evenly, 1 at consensus. Let tokens begin as a Poisson kernel, a bump on the circle whose $k$-th
-# moment is $r_0^k$. Ott and Antonsen (2008) found that it stays a Poisson kernel, with
+# Kuramoto's *order parameter* is $r=|\bar x|$, the length of the mean token: 0 for tokens spread
+# evenly, 1 at consensus. Let tokens begin as a Poisson kernel, a bump on the circle whose mean of
+# $\cos k\theta$ is $r_0^k$. Ott and Antonsen (2008) found that it stays a Poisson kernel, with
 #
 # $$\dot r=\tfrac12 r(1-r^2),\qquad r(t)=\frac{r_0}{\sqrt{r_0^2+(1-r_0^2)e^{-t}}}.$$
 #
 # So infinitely many equations became one. 256 tokens at the quantiles obey it to about
-# $r(4)^{256}=4\cdot10^{-10}$, the first moment that they do not have. At $\beta=1$ the same start
-# leaves the family.
+# $r(4)^{256}=4\cdot10^{-10}$: the mean of $\cos256\theta$ is the first that 256 points get wrong.
+# At $\beta=1$ the same start leaves the family.
 
 # %% Order parameter of 256 tokens (marks) and Ott and Antonsen's solution (line), from $r_0=0.3$.
 import tokenflock as flock
@@ -79,7 +80,7 @@ with look(figure) as theme:
 figure
 
 # %% [markdown]
-# ## With temperature: modes, and polygons as saddles
+# ## Beyond $\beta=0$: modes, and polygons as saddles
 #
 # For $\beta>0$ the kernel has all harmonics, $e^{\beta\cos\theta}=\sum_kI_k(\beta)e^{ik\theta}$
 # with Bessel functions $I_k$. A ripple $\cos k\theta$ of the uniform measure grows at the rate
@@ -87,8 +88,9 @@ figure
 # grows: one cluster. At $\beta=5$ the fastest is $k=3$: three clusters come first.
 #
 # Then they wait. $k$ equal clusters at the corners of a regular polygon are at rest, but not
-# stable: the Jacobian there has positive eigenvalues, small ones. Their inverse is how long the
-# clusters last. The library's spectrum (automatic differentiation) gives the closed form.
+# stable: the Jacobian there has positive eigenvalues. They are small, and the inverse of the
+# largest is how long the clusters last. `spectrum` computes it by automatic differentiation and
+# agrees with the closed form.
 
 # %%
 from tokenflock.starts import Polygon
@@ -109,9 +111,10 @@ law, solver = SelfAttention(beta=5.0), RK4(h=0.1)
 trajectories(flock.simulate(law, Uniform(n=64, d=2), t=40, solver=solver, seed=2))
 
 # %% [markdown]
-# An unstable direction at every such state means that almost no start ends there. This is why all
-# tokens meet on the circle at every $\beta\ge-0.16$ (arXiv 2507.22857; Theorem 4.3 of arXiv
-# 2312.10794 had $\beta\le1$).
+# A state with an unstable direction is reached from almost no start. Polygons are only examples of
+# states at rest. That *every* one of them but consensus is unstable, so that all tokens meet, is
+# proved on the circle for $\beta\ge-0.16$ (arXiv 2507.22857; Theorem 4.3 of arXiv 2312.10794 had
+# $\beta\le1$).
 
 # %% Live: at $\beta=0$ this is Kuramoto. Drag $\beta$ to 5: three groups form first, and wait.
 flock.lab(SelfAttention(beta=0.0), Uniform(n=64, d=2), embed=True, play=True)
@@ -147,9 +150,10 @@ assert abs(np.trapezoid(speed, dx=0.01) / climbed - 1) < 1e-4  # trapezoidal rul
 #    $\Delta=\frac12$. From which coupling $K$ on do they synchronise, and how well at $K=2$?
 
 # %% [markdown] tags=["answer"]
-# The same ansatz gives $\dot r=-\Delta r+\frac K2r(1-r^2)$. So order appears at $K_c=2\Delta=1$
-# and is $r=\sqrt{1-2\Delta/K}$ beyond: $r=0.7071$ at $K=2$. With 200 oscillators $r$ is off by a
-# few hundredths. Tokens of a Transformer have one frequency in common: order at every $K>0$.
+# For a Poisson kernel of each frequency Ott and Antonsen get
+# $\dot r=-\Delta r+\frac K2r(1-r^2)$. So order appears at $K_c=2\Delta=1$ and is
+# $r=\sqrt{1-2\Delta/K}$ beyond: $r=0.7071$ at $K=2$. With 200 oscillators $r$ is off by a few
+# hundredths. Tokens of a Transformer have one frequency in common: order at every $K>0$.
 
 # %% tags=["answer"]
 omega = 0.5 * np.tan(np.pi * ((np.arange(200) + 0.5) / 200 - 0.5))

@@ -1,11 +1,10 @@
 # %% [markdown]
 # # Optimal measures
 #
-# Attention climbs an energy, so ask what the energy wants: which measures make it greatest, and
-# which least. A certificate says how far a candidate is from optimal, without knowing the
-# optimum.
+# Attention climbs an energy, so ask which measures make it greatest, and which least. A certificate
+# says how far a candidate is from optimal, without knowing the optimum.
 #
-# With a symmetric matrix $D=Q^\top K$ (the temperature is inside) the energy of a measure is
+# With a symmetric matrix $D=Q^\top K$ (which has $\beta$ inside) the energy of a measure is
 #
 # $$E(\mu)=\iint e^{\langle x,Dy\rangle}\,d\mu(x)\,d\mu(y).$$
 #
@@ -15,11 +14,11 @@
 #
 # ## The certificate
 #
-# Move a little mass from where the potential $V_\mu(x)=\int e^{\langle x,Dy\rangle}d\mu(y)$ is
-# high to where it is low: the energy falls at first order. So at a minimiser the potential on the
-# support equals its least value on the sphere, and $\text{gap}=E(\mu)-\min_xV_\mu(x)$ is zero. If
-# $D\ge0$ the energy is convex, and no measure whatsoever has an energy below
-# $E(\mu)-2\,\text{gap}$.
+# Move a little mass from where the potential $U_\mu(x)=\int e^{\langle x,Dy\rangle}d\mu(y)$ is
+# high to where it is low: the energy falls at first order. So at a minimiser the potential, where
+# there is mass, equals its least value on the sphere. Since $E(\mu)=\int U_\mu\,d\mu$, the number
+# $\text{gap}=E(\mu)-\min_xU_\mu(x)$ is then zero. If $D\ge0$ (no negative eigenvalue) the energy is
+# convex, with slope $2U_\mu$, and so no measure has an energy below $E(\mu)-2\,\text{gap}$.
 
 # %%
 import numpy as np
@@ -27,9 +26,9 @@ import numpy as np
 from tokenflock.meanfield import Goal, optimal_density, optimal_tokens, optimality_gap
 from tokenflock.theory import kernel_eigenvalue
 
-random = np.random.default_rng(0).normal(size=(200, 3))
+random = np.random.default_rng(0).normal(size=(150, 3))
 random /= np.linalg.norm(random, axis=1, keepdims=True)
-found = optimal_tokens(np.eye(3), n=200, steps=40)
+found = optimal_tokens(np.eye(3), n=150, steps=50)
 best = float(kernel_eigenvalue(0, 1.0, 3))  # sinh(1), the energy of the uniform measure
 for name, energy, gap in (
     ("random tokens", np.exp(random @ random.T).mean(), optimality_gap(random, np.eye(3))),
@@ -39,14 +38,15 @@ for name, energy, gap in (
     assert best - 1e-12 <= energy <= best + 2 * gap + 1e-12
 
 # %% [markdown]
-# Random tokens miss the optimum by $(e-\sinh1)/200\approx0.008$ on average, the part of the sum
-# with $i=j$. Tokens that descended miss it by less than $10^{-6}$.
+# Random tokens miss the optimum by $(e-\sinh1)/150\approx0.010$ on average, the part of the sum
+# with $i=j$; these, by luck, by 0.005. Tokens that descended miss it by less than $10^{-6}$.
 #
 # ## Four matrices, four minimisers
 #
-# Now stretch the sphere's directions differently. Where $D$ has a kernel, the least energy is 1
-# (Jensen), and tokens hide in the kernel, where they do not feel each other. Where $D$ is nearly
-# singular they crowd near those directions. This is Figure 3 of arXiv 2501.03096.
+# Now weigh directions differently. By Jensen's inequality $E\ge e^{\langle m,Dm\rangle}\ge1$, with
+# $m$ the mean of $\mu$. Where $D$ sends some directions to zero, tokens hide in these: they do not
+# feel each other there, and $E=1$. Where an eigenvalue is small they crowd near its axis. This is
+# Figure 3 of arXiv 2501.03096.
 
 # %% Minimisers: even, near two poles, two poles, a great circle. 150 tokens each.
 import tokenflock as flock
@@ -61,7 +61,7 @@ cases = {
 figure, axes = panels(1, 4, size=(1.9, 2.1))
 least = {}
 for ax, (name, D) in zip(axes, cases.items(), strict=True):
-    least[name] = optimal_tokens(np.diag(D), n=150, steps=50)
+    least[name] = found if name == "I" else optimal_tokens(np.diag(D), n=150, steps=50)
     run = least[name].assign(x=least[name].x.expand_dims(time=[0.0]))
     sphere(run, ax=ax, azimuth=25, elevation=20, delta=1e-6)
     with look(ax):
@@ -77,7 +77,8 @@ figure
 # If the eigenvalue of largest size is positive, $\lambda$, the best is one cluster on its axis,
 # $E=e^{\lambda}$. But two opposite clusters on that axis can be a trap. For $D=\text{diag}(d,1)$
 # on the circle two equal ones are unstable, so that one cluster wins, only for
-# $\tanh1=0.7616<d<1.1997$, where $d\tanh d=1$ (derived from the Hessian; Figure 2 of the paper).
+# $\tanh1=0.7616<d<1.1997$; the upper end solves $d\tanh d=1$ (derived here from the Hessian;
+# Figure 2 of the paper). The law `Burger` is USA with $Q^\top K=V=D$.
 
 # %% Share of 16 random starts that end as one cluster, and the window without traps (shaded).
 from tokenflock.dynamics import Burger
@@ -139,8 +140,8 @@ assert float(twelve.energy) > float(kernel_eigenvalue(0, 2.0, 3))
 # 2. What is the maximiser for $D=-I$, and does the flow find it?
 
 # %% [markdown] tags=["answer"]
-# Two opposite points of equal mass, $E=\cosh1$: at $x,-x$ the product is $+1$. With masses $p$
-# and $1-p$ the energy is $(p^2+q^2)e^{-1}+2pqe<\cosh1$, but such a pair is stable for
+# Two opposite points of equal mass, $E=\cosh1$: for $D=-I$ the exponent of $x$ and $-x$ is $+1$.
+# With masses $p\ne q=1-p$ the energy $(p^2+q^2)e^{-1}+2pqe$ is less. But such a pair is stable for
 # $1/(1+e^2)<p<e^2/(1+e^2)$, that is from 0.12 to 0.88. So the flow stops where it first can.
 
 # %% tags=["answer"]
@@ -160,10 +161,11 @@ assert abs(energy - pair) < 1e-8 and energy <= best + 1e-12
 #    circle respond?
 
 # %% [markdown] tags=["answer"]
-# Mass leaves the direction in which tokens feel each other more. To first order the density is
-# $1+\varepsilon\alpha(x^\top Mx-\text{tr}M/d)$ with $\alpha=-I_{d/2}(1)/I_{d/2+1}(1)=-4.163$ for
-# $d=2$, so with $\varepsilon=0.01$ the coefficient of $\cos2\theta$ is $0.0208$. The factor is
-# large because $e^{\langle x,y\rangle}$ damps the second harmonic.
+# Mass leaves the direction in which tokens feel each other more. For $D=I+\varepsilon M$ the
+# density, relative to the uniform one, is $1+\varepsilon\alpha(x^\top Mx-\text{tr}M/d)$ to first
+# order, with $\alpha=-I_{d/2}(1)/I_{d/2+1}(1)$ (derived here): $-4.163$ for $d=2$. Here
+# $M=\text{diag}(0,1)$ and $\varepsilon=0.01$, so the coefficient of $\cos2\theta$ is $0.0208$. The
+# factor is large because $e^{\langle x,y\rangle}$ damps the second harmonic.
 
 # %% tags=["answer"]
 from tokenflock.theory import minimiser_tilt

@@ -1,9 +1,8 @@
 # %% [markdown]
 # # Normalisation, masks, heads and feed-forward parts
 #
-# A real Transformer is more than attention on a sphere: where the norm stands, who may listen to
-# whom, how many heads speak, and what each token does alone. Each part changes how tokens
-# cluster.
+# A real Transformer is more than attention on a sphere. Where the norm stands, who may listen to
+# whom, how many heads speak, what each token does alone: each changes how tokens cluster.
 #
 # `Block` is one law made of named parts. What you do not name is that of plain self-attention.
 
@@ -31,10 +30,13 @@ print(Block(heads=4, mask="causal", positions="rotary", feed_forward="gelu", nor
 # learned gains), and so keeps it on a sphere. *Post-LN* norms the sum, $x\leftarrow N(x+f(x))$:
 # this is the sphere of the theory. *Pre-LN* norms what is read, $y\leftarrow y+f(N(y))$: tokens
 # live in $\mathbb R^d$, their length $r$ grows, and the direction turns by $1/r$ of the force.
+# *Peri-LN* norms what is read and what is added. *nGPT* norms the sum and what is added, and
+# multiplies the latter by a gain $\alpha$.
 #
-# Orthogonal tokens keep one common cosine $\rho(t)$ under all of these, so the whole system is
-# one equation (arXiv 2510.22026). At the end $1-\rho$ falls like $e^{-2t}$ with Post-LN and nGPT
-# ($\alpha=1$), and only like $t^{-2}$ with Pre-LN and Peri-LN. Pre-LN models can afford depth.
+# Orthogonal tokens keep one common cosine $\rho(t)$ under all of these, so the whole system is one
+# or two equations, for $\rho$ and $r$ (arXiv 2510.22026). At the end $1-\rho$ falls like $e^{-2t}$
+# with Post-LN and nGPT ($\alpha=1$), and only like $t^{-2}$ with Pre-LN and Peri-LN: at equal depth
+# their tokens are farther from one point.
 
 # %% Distance to consensus of 16 orthogonal tokens, $\beta=2$: tokens (marks) and theory (lines).
 from tokenflock.plots import look, panels
@@ -64,8 +66,8 @@ figure
 # ## A mask: who may listen
 #
 # A language model predicts the next word, so token $k$ listens to $j\le k$ only. The first token
-# hears itself alone and cannot move. With $V=I$ almost all others end at it (Theorem 4.1 of arXiv
-# 2411.04990), whatever $Q$, $K$ and $\beta$: consensus at a place that one token chose.
+# hears itself alone and cannot move. With $V=I$, from almost every start, all others end at it
+# (Theorem 4.1 of arXiv 2411.04990), whatever $Q$, $K$ and $\beta\ge0$ are.
 
 # %% Distance of 15 tokens to the first under a causal mask: the darker, the later in the text.
 causal = flock.simulate(Block(mask="causal", beta=1.0), start, t=40, frames=81, solver=RK4(h=0.1))

@@ -4,22 +4,24 @@
 # Noise on each token fights consensus, and where the two balance there is a phase transition.
 # Noise that all tokens share does the opposite: it brings them together, or locks them in pairs.
 #
-# Independent noise of strength $1/\kappa$ makes the flow a McKean-Vlasov equation,
+# With independent noise of strength $1/\kappa$ on each token the flow is a stochastic equation
+# whose drift depends on the measure of all tokens (a *McKean-Vlasov* equation), and the measure
+# diffuses:
 #
 # $$dX_i=P_{X_i}\Bigl(\frac1n\sum_je^{\beta\langle X_i,X_j\rangle}X_j\Bigr)dt
 # +\sqrt{2/\kappa}\,dW_i,\qquad\partial_t\mu+\operatorname{div}(\mathcal X[\mu]\mu)
 # =\tfrac1\kappa\Delta\mu,$$
 #
 # here for attention without softmax (USA; section on noise of arXiv 2512.01868, whose signs are
-# printed the other way round). Dropout, which switches off random coordinates of each token while
-# a model is trained, is such a noise.
+# printed the other way round). $W_i$ are independent Brownian motions on the sphere.
 #
 # ## Where order begins
 #
-# A ripple of degree 1 on the uniform measure grows at the rate $(d-1)(\lambda_1/\beta-1/\kappa)$,
-# where $\lambda_1$ is the kernel's eigenvalue ($I_1(\beta)$ on the circle). So the uniform
-# measure is unstable exactly for $\kappa>\kappa_c=\beta/\lambda_1(\beta)$: 1.7694 for $\beta=1$,
-# $d=2$.
+# Add a ripple $\varepsilon\langle x,e\rangle$ to the uniform measure. It grows at the rate
+# $(d-1)(\lambda_1/\beta-1/\kappa)$, where the kernel $e^{\beta\langle x,y\rangle}$ multiplies such
+# a ripple by $\lambda_1$ ($I_1(\beta)$ on the circle; lesson [4](plot_04_measure.py)). So the
+# uniform measure is unstable exactly for $\kappa>\kappa_c=\beta/\lambda_1(\beta)$: 1.7694 for
+# $\beta=1$, $d=2$.
 
 # %%
 import numpy as np
@@ -46,12 +48,14 @@ for share in (0.9, 1.1):
 #
 # Beyond $\kappa_c$ there are ordered states. `branch` follows them by Newton's method, also where
 # they are unstable. For small $\beta$ order grows from zero. For $\beta>\beta_*=2.4469$ (circle)
-# the branch bends back: order comes with a jump, and near $\kappa_c$ both states are stable
-# (arXiv 2606.05140; $\beta_*$ solves $I_2(\beta_*)/I_1(\beta_*)=\frac12$).
+# the branch bends back at a *fold*: order comes with a jump, and between fold and $\kappa_c$ both
+# states are stable (arXiv 2606.05140; $\beta_*$ solves $I_2(\beta_*)/I_1(\beta_*)=\frac12$). Of two
+# stable states the one with the lower free energy,
+# $\frac1\kappa\int\rho\log\rho-\mathsf{E}_\beta$, is the likelier one for many tokens.
 
 # %% Order against $\kappa$: grows from zero at $\beta=1$, jumps at $\beta=4$ (circle: the fold).
 from tokenflock.meanfield import branch
-from tokenflock.plots import bifurcation, panels
+from tokenflock.plots import bifurcation, look, panels
 from tokenflock.theory import tricritical_beta
 
 figure, axes = panels(1, 2, size=(3.6, 3))
@@ -61,7 +65,8 @@ for ax, beta in zip(axes, (1.0, 4.0), strict=True):
     law = Noisy(Unnormalised(beta=beta))
     states[beta] = branch(law, within=(0.9 * unit, 1.15 * unit), points=96)
     bifurcation(states[beta], ax=ax, title=False, legend=beta == 4)
-    ax.set_title(rf"$\beta={beta:g}$")
+    with look(ax):
+        ax.set_title(rf"$\beta={beta:g}$")
 unit = float(critical_noise(4.0, 2))
 fold, equal = float(states[4.0].fold[0]) / unit, float(states[4.0].transition[0]) / unit
 print(f"beta_* = {tricritical_beta(2):.4f}; at beta = 4 the fold is at {fold:.4f} kappa_c,")
@@ -69,7 +74,7 @@ print(f"and ordered states have the lower free energy from {equal:.4f} kappa_c o
 assert states[1.0].fold.size == 0 and abs(fold - 0.9444) < 1e-3 and abs(equal - 0.9551) < 1e-3
 figure
 
-# %% Live: 96 tokens at $\beta=4$ with noise. Drag $\kappa$ across 0.4098, where order must come.
+# %% Live: 96 tokens at $\beta=4$ with noise. Drag $\kappa$ across $\kappa_c=0.4099$.
 import tokenflock as flock
 from tokenflock.starts import Uniform
 
@@ -81,8 +86,10 @@ flock.lab(Noisy(Unnormalised(beta=4.0), kappa=0.6), Uniform(n=96, d=2), embed=Tr
 # Draw the value matrix anew in every layer, the same for all tokens. As layers get thin this is a
 # noise $dW\,u_i$ with one matrix $W$ and $u_i=\sum_jA_{ij}x_j$ (arXiv 2601.21942). Now tokens
 # move together. Two of them come to consensus, where $1-\gamma$ falls like $e^{-(d-1)t/d}$, or
-# they lock opposite each other, which attracts iff $\cosh^2\beta>(d-1)/2$ (derived here). For
-# $d=8$ that is $\beta>1.2389$.
+# they lock opposite each other. That state attracts if and only if $\cosh^2\beta>(d-1)/2$ (derived
+# here). For $d=8$ that is $\beta>1.2389$. The cosine of two tokens is a diffusion in one dimension,
+# and its scale function gives the share of pairs that end opposite: 0 at $\beta=1$, 0.286 at
+# $\beta=4$ (derived here). `alone` leaves out the drift.
 
 # %%
 from tokenflock.dynamics import Block
@@ -90,22 +97,23 @@ from tokenflock.observables import MinimumCosine
 from tokenflock.parts import ValueNoise
 from tokenflock.solvers import Layer
 
-opposite = {}
-for beta in (1.0, 4.0):
-    pairs = flock.ensemble(
-        Block(beta=beta, noise=ValueNoise(alone=True)),
-        Uniform(n=2, d=8),
-        repeats=256,
-        t=40.0,
-        frames=2,
-        solver=Layer(h=0.1),
-        observe=[MinimumCosine()],
-        keep=True,
-    )
-    opposite[beta] = float((pairs.minimum_cosine.values[..., -1] < 0).mean())
-    print(f"beta = {beta:g}: {opposite[beta]:.3f} of the pairs end opposite each other")
+pairs = flock.ensemble(
+    Block(noise=ValueNoise(alone=True)),
+    Uniform(n=2, d=8),
+    over={"beta": [1.0, 4.0]},
+    repeats=256,
+    t=40.0,
+    frames=2,
+    solver=Layer(h=0.1),
+    observe=[MinimumCosine()],
+    keep=True,
+)
+opposite = (pairs.minimum_cosine.isel(time=-1) < 0).mean("repeat")
 error = np.sqrt(0.286 * 0.714 / 256)
-assert opposite[1.0] < 0.03 and abs(opposite[4.0] - 0.286) < 4 * error
+for beta, share in zip(pairs.beta.values, opposite.values):
+    print(f"beta = {beta:g}: {share:.3f} of the pairs end opposite each other")
+print(f"expected 0 and 0.286, the second with a standard error of {error:.3f}")
+assert opposite[0] < 0.03 and abs(opposite[1] - 0.286) < 4 * error
 
 # %% [markdown]
 # ## Exercises
@@ -137,8 +145,8 @@ assert float(rest["peaked"].order_parameter) > 0.5 > 1e-6 > float(rest["flat"].o
 # Near consensus the softmax weights are equal and
 # $d\theta_i=-(\theta_i-\bar\theta)dt+\sqrt{2/\kappa} \,dW_i$, whatever $\beta$. This is an
 # Ornstein-Uhlenbeck process: variance $\frac1\kappa(1-\frac1n)=0.00484$ for $n=32$. Below, one
-# run to $t=200$: its error is about $\sqrt{2/(32\cdot200)}=2\,\%$, and the curvature that was
-# left out is of order $1/\kappa$.
+# run to $t=200$: its error is about $\sqrt{2/(32\cdot200)}=2\,\%$. Steps of 0.02 add 1 %, and the
+# curvature that was left out is of order $1/\kappa$.
 
 # %% tags=["answer"]
 from tokenflock.dynamics import SelfAttention

@@ -7,7 +7,7 @@
 # Nothing is fetched here: we build an ALBERT in place, with random weights, and train a GPT for a
 # few seconds. With a folder of a trained model the same lines give its tokens
 # (`flock.probe("./albert-base-v2", texts)`); what two trained ALBERTs did is told below. Needs
-# `pip install 'tokenflock[models]'`.
+# `pip install 'tokenflock[models]'`, which brings torch and transformers.
 #
 # ## An ALBERT with random weights
 #
@@ -64,10 +64,10 @@ flock.lab(layers, embed=True, play=True)
 # %% [markdown]
 # ## The model in the letters of the theory
 #
-# A head of width $m$ has $Q,K,V$ and an output $O$. The layer norm gives tokens the length
-# $R=\sqrt d$, so a head acts like $\beta=R^2\|Q^\top K\|/\sqrt{md}$ on the sphere
-# (`particle_system`). Are these matrices all there is? Run a layer again from them alone and
-# compare.
+# A head of width $m$ has $Q,K,V$ and an output matrix $O$. The layer norm gives tokens the length
+# $R=\sqrt d$, so a head acts on the unit sphere about like $\beta=R^2\|Q^\top K\|/\sqrt{md}$, with
+# the Frobenius norm: $\beta I$ has the norm $\beta\sqrt d$. `particle_system` computes it. Are
+# these matrices all there is? Run a layer again from them alone and compare.
 
 # %%
 from tokenflock.probing import extract, load, particle_system, reconstruction
@@ -119,6 +119,7 @@ told = follow(folder, "The list of all names that").isel(prompt=0)
 last = told.alignment.isel(layer=-1)
 print({str(name): round(float(last.sel(system=name)), 3) for name in told.system.values})
 assert float(last.sel(system="everything")) > 0.999
+assert float(last.sel(system="feed-forward")) > float(last.sel(system="attention"))
 figure, axes = panels(1, 1, size=(6.4, 2.6))
 with look(figure) as theme:
     axes[0].barh([str(name) for name in told.system.values], last.values, color=theme.palette[0])
@@ -160,7 +161,7 @@ print(f"mean cosine after 24 passes: with attention {with_:.2f}, without {withou
 assert without < 0.7 < 0.9 < with_
 
 # %% [markdown] tags=["answer"]
-# It does. Without attention each token moves alone, and the cosines stay where they began, at
+# It does. Without attention each token moves alone, and the mean cosine stays where it began, near
 # 0.45.
 
 # %% [markdown]

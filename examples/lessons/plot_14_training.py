@@ -6,9 +6,10 @@
 #
 # A GPT reads letters $1,\dots,k$ and gives each possible letter $k+1$ a probability. Every letter
 # is a token in $\mathbb R^{48}$; three layers of attention (causal: token $k$ hears $j\le k$) and
-# feed-forward parts move the tokens; the last position is read off by comparing it with all
-# letters. Training changes the weights to lower the loss $-\log p(\text{next letter})$, in nats a
-# letter. The model is `tokenflock.gpt`, six files to be read in one sitting.
+# feed-forward parts move the tokens; each place is read off by comparing its token with those of
+# all letters. Training changes the weights to lower the loss $-\log p(\text{next letter})$, a
+# natural logarithm and so in *nats*. The model is `tokenflock.gpt`, six files to be read in one
+# sitting.
 
 # %%
 import tempfile

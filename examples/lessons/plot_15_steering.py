@@ -38,9 +38,10 @@ assert gap["attention"] > 0.5 and gap["feed-forward"] == 0
 # ## Looking for a law
 #
 # `steer` looks for $Q,K,V$ of several heads and a feed-forward part $W\tanh(Ax+b)$, constant on
-# pieces of time. It minimises the mean of $W_2^2$ (squared Wasserstein distance) between where
-# the clouds end and their targets, by Adam, with gradients through the flow. Each cloud is a
-# system of its own; the law is the same for all.
+# pieces of time. It minimises the mean of $W_2^2$ (squared Wasserstein distance, lesson
+# [5](plot_05_energy.py)) between where the clouds end and their targets, by Adam, a form of
+# gradient descent, with gradients through the flow. Each cloud is a system of its own; the law is
+# the same for all.
 
 # %% Three clouds, their ways and their targets (crosses) on the sphere; the loss of the search.
 from tokenflock.plots import steering
@@ -48,7 +49,7 @@ from tokenflock.steering import clouds, laws
 
 inputs = clouds(3, 6, d=3)
 targets = clouds(3, 1, d=3, seed=1)[:, 0]
-found = flock.steer(inputs, targets, pieces=3, heads=2, width=8, t=3.0, steps=300)
+found = flock.steer(inputs, targets, pieces=3, heads=2, width=8, t=3.0, steps=200)
 distance = found.W2.values
 print("W2 of each cloud to its target:", distance.round(3))
 assert distance.max() < 0.1
@@ -126,9 +127,9 @@ angle = 2 * np.pi * np.arange(3) / 3
 flat = np.stack([np.cos(angle), np.sin(angle)], axis=1)
 solid = np.concatenate([flat, np.zeros((3, 1))], axis=1)
 reached = {}
-for name, points in (("circle", flat), ("sphere", solid)):
+for name, points, steps in (("circle", flat, 50), ("sphere", solid, 150)):  # no search helps there
     swap = points[[0, 2, 1]]
-    options = {"pieces": 3, "heads": 1, "width": 8, "t": 3.0, "steps": 300}
+    options = {"pieces": 3, "heads": 1, "width": 8, "t": 3.0, "steps": steps}
     result = flock.steer(points[:, None], swap, **options)
     reached[name] = float(result.W2.max())
     print(f"{name}: worst W2 {reached[name]:.3f}")

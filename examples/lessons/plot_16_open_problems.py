@@ -2,9 +2,10 @@
 # # Open problems
 #
 # What is not proved can still be measured. Here is what the papers leave open, what a computer
-# says about each, and how to make an attack of your own that others can trust.
+# says about each, and how to make an attack of your own that others can trust. Problems are
+# numbered as in arXiv 2312.10794 unless said.
 #
-# - **How long do clusters of random tokens last?** Problem 1 of arXiv 2312.10794. Known for
+# - **How long do clusters of random tokens last?** Problem 1. Known for
 #   separated clusters (arXiv 2410.06833). [Lifetimes](../problems/plot_lifetimes.py): shorter
 #   than $e^{2\beta}$ up to $\beta=4$, undecided beyond.
 # - **How sharp is the front of the phase diagram?** After Figure 3 and Problem 2 there. Known:
@@ -12,14 +13,20 @@
 #   supported.
 # - **Stable states for $-\frac23<\beta<-0.16$?** Left open by arXiv 2507.22857, which solves
 #   Problem 3. [Negative beta](../problems/plot_negative_beta.py): undecided.
-# - **A closed equation for pairs (BBGKY)?** Problem 4. Known: its slope at $t=0$. Exercise 2.
+# - **How long do tokens stay independent, and what is the equation for pairs (BBGKY)?** Problem 4.
+#   Known: the slope at $t=0$, exercise 2. [Chaos](../problems/plot_chaos.py): for a time
+#   $\log n/2g$ from a uniform start, supported; for all times if the start has a direction.
+# - **One curve for random $Q$ and $K$?** Problem 2. Known: with $V=I$ all tokens meet (Theorem
+#   6.3). [Random matrices](../problems/plot_random_matrices.py): the curve of $\beta=0$ within 0.09
+#   up to $\beta=1$, refuted at $\beta=2$.
 # - **Does Sinkhorn's attention cluster?** Remark 3.5. Known: growth rates.
 #   [Sinkhorn](../problems/plot_sinkhorn.py): supported.
 # - **Does noisy softmax attention order with a jump?** After arXiv 2606.05140: without softmax it
 #   does. [Softmax jump](../problems/plot_softmax_jump.py): refuted near $\kappa_c$.
 # - **Opposite clusters of more than two tokens?** After arXiv 2601.21942, known for two.
 #   [Antipodal many](../problems/plot_antipodal_many.py): four yes, three no.
-# - **Which solution has the $\beta=\infty$ system?** Problem 6: three from one start. Exercise 3.
+# - **Which solution has the $\beta=\infty$ system?** Problem 6: three from one start, exercise 3.
+#   [Hardmax](../problems/plot_hardmax.py): that large $\beta$ chooses one is refuted.
 #
 # Verdicts are about what was measured. None is a proof.
 #
@@ -84,7 +91,7 @@ assert abs(1 - 0.05 ** (1 / 64) - 3 / 64) < 0.002
 # %% [markdown]
 # 2. Problem 4 asks for a closed equation of the law of $\theta_2-\theta_1$. Check the one thing
 #    that is exact: for uniform independent angles under USA,
-#    $\frac{d}{dt}\mathbb E\cos(\theta_2-\theta_1)=2I_1(\beta)/(\beta n)$ at $t=0$.
+#    $\frac{d}{dt}\mathbb E\,\cos(\theta_2-\theta_1)=2I_1(\beta)/(\beta n)$ at $t=0$.
 
 # %% [markdown] tags=["answer"]
 # At $t=0$ a third token is independent of both and pulls evenly, so only the pair itself counts:
@@ -130,6 +137,7 @@ for shift in (0.0, 1e-3):
 # %% [markdown]
 # ## Where next
 #
-# Pick a row without an attack. A new study is a file in `papers/` with `compute`, `draw` and
-# `claims`; the studies of this library: `tokenflock reproduce open-problems`.
-# [Ten questions](../../docs/questions.md).
+# Take the **Next** of an attack, or a problem of your own: a new attack is
+# [a new script](../../docs/howto/new-lesson.md). A study with claims is a file in `papers/` with
+# `compute`, `draw` and `claims`; those of this library: `tokenflock reproduce open-problems`. Then
+# read the [ten questions](../../docs/questions.md).

@@ -47,6 +47,9 @@ def test_what_is_not_known_is_refused():
         (r"\langle x\rangle", '<mo stretchy="false">⟨</mo>'),
         (r"\begin{aligned} a &= b \\ c &= d \end{aligned}", "<mtr>"),
         (r"\arg\min_x f", "<munder>"),
+        (r"\log n", '<mi>log</mi><mspace width="0.17em" /><mi>n</mi>'),
+        (r"\mathbb E x", "𝔼"),
+        (r"m|x|", '<mo stretchy="false" lspace="0em" rspace="0em">|</mo>'),
     ],
 )
 def test_what_latex2mathml_gets_wrong_is_mended(latex, shown):

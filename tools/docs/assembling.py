@@ -39,12 +39,15 @@ CONTENTS = {  # in its order; a page that is not here is an error
 LESSONS = """# Lessons
 
 Each lesson is a script of `examples/lessons` that was run when this page was built: text, code,
-what the code showed, a live figure, and exercises with folded answers. Read them in order, or
-begin with the third if you know what a Transformer is, with the fourth if you know gradient flows.
+what the code showed, a live figure, and exercises with folded answers. Read them in order. If you
+know gradient flows but never saw a layer norm, read the first, then the third and the fifth, and
+the rest as you like. Then come [ten questions](../questions.md).
 """
 PROBLEMS = """# Open problems
 
-What the papers leave open, each with a script of `examples/problems` that starts an attack.
+What the papers leave open, each with a script of `examples/problems` that starts an attack and ends
+with a verdict: supported, refuted or undecided. How an attack is made is told in
+[lesson 16](../lessons/16-open-problems.md).
 """
 HEADS = {"lessons": LESSONS, "problems": PROBLEMS}
 REFERENCE = """# Reference
