@@ -33,13 +33,15 @@ const Export = (() => {
       if (rest.length) (inner[head] = inner[head] || { name: field.home, words: [] }).words.push(`${rest.join(".")}=${text}`);
       else words.push(`${head}=${text}`);
     }
-    for (const [key, part] of Object.entries(inner)) if (!part.usual || part.words.length) words.push(`${key}=${part.fixed ? joined(part) : `${part.name}(${part.words.join(", ")})`}`);
+    for (const [key, part] of Object.entries(inner)) if (!part.usual || part.words.length) words.push(`${key}=${part.fixed ? joined(part, state.d) : `${part.name}(${part.words.join(", ")})`}`);
     return `${name}(${words.join(", ")})`;
   }
 
-  function joined(part) { // RandomHeads(4) with scale=2.0 is RandomHeads(4, scale=2.0)
-    if (!part.words.length) return part.fixed;
-    return part.fixed.replace(/\)$/, `${part.fixed.endsWith("()") ? "" : ", "}${part.words.join(", ")})`);
+  // RandomHeads(4) with scale=2.0 is RandomHeads(4, scale=2.0). Random matrices are written as the numbers
+  // that the page holds: drawn inside a compiled run, their last bit may be another one.
+  function joined(part, d) {
+    const text = !part.words.length ? part.fixed : part.fixed.replace(/\)$/, `${part.fixed.endsWith("()") ? "" : ", "}${part.words.join(", ")})`);
+    return text.startsWith("Random") ? `${text}.draw(${d})` : text;
   }
 
   function snippet(lab, t) {
