@@ -66,19 +66,30 @@ def shipped() -> dict:
 
 
 def block_of(choices: dict[str, str], values: dict[str, float], d: int) -> Block:
-    """The block that the page calls so; its random matrices as numbers, which a page holds too."""
+    """The block that the page calls so; its random matrices as numbers, as the page holds them."""
     made: dict = {name: words[choices.get(name, _usual(name))] for name, words in PARTS.items()}
     numbers: dict[str, dict] = {}
     for path, value in values.items():
         name, _, inner = path.partition(".")
         if inner:
             numbers.setdefault(name, {})[inner] = value
-    for name, each in numbers.items():
-        made[name] = dataclasses.replace(made[name], **each)
     for name, part in made.items():
+        each = numbers.get(name, {})
         if isinstance(part, (parts.RandomHeads, parts.RandomFeedForward)):
-            made[name] = part.draw(d)
+            made[name] = scaled(part.draw(d), each.get("scale", 1.0))
+        else:
+            made[name] = dataclasses.replace(part, **each)
     return Block(**made, beta=values.get("beta", 1.0))
+
+
+def scaled(part: parts.Part, scale: float) -> parts.Part:
+    """A part with all its matrices larger."""
+    arrays = {
+        name: getattr(part, name) for name in ("Q", "K", "V", "O", "W", "A") if hasattr(part, name)
+    }
+    return dataclasses.replace(
+        part, **{name: scale * array for name, array in arrays.items() if array is not None}
+    )
 
 
 PARTS = building.offered()
