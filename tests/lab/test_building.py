@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 import lzma
-import subprocess
-from importlib.resources import files
 
 import numpy as np
 import pytest
 
 import tokenflock as flock
-from tests.page.node import NODE
+from tests.page.node import NODE, said
 from tokenflock import parts
 from tokenflock.catalogue import find
 from tokenflock.dynamics import Block
@@ -103,18 +100,8 @@ def ran(shipped: dict, cases: list[dict], d: int, folder) -> list[np.ndarray]:
     """What the page's own builder makes of cases."""
     law = next(law for law in shipped["schema"]["laws"] if law["name"] == "Block")
     given = {"law": law, "programs": shipped["programs"], "cases": cases, "d": d}
-    told = node("building", RUN, given, folder)
+    told = said(["building"], RUN, given, folder)
     return [np.reshape(each, (-1, d)) for each in told]
-
-
-def node(name: str, script: str, given, folder):
-    """What a script says with one of the page's own."""
-    (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
-    text = (files("tokenflock.laboratory") / "static" / f"{name}.js").read_text("utf-8")
-    head = f'const given = JSON.parse(require("fs").readFileSync({str(folder)!r} + "/given.json"));'
-    (folder / "run.js").write_text("\n".join([text, head, script]), encoding="utf-8")
-    done = subprocess.run([NODE, folder / "run.js"], check=True, capture_output=True, timeout=120)
-    return json.loads(done.stdout)
 
 
 def compared(shipped: dict, names, d: int, folder, steps: int = STEPS) -> None:
@@ -209,5 +196,5 @@ def test_what_python_squeezes_the_page_loosens(tmp_path):
     script += (
         "console.log(JSON.stringify(told.map((bytes) => Buffer.from(bytes).toString('hex'))));"
     )
-    told = node("lzma", script, given, tmp_path)
+    told = said(["lzma"], script, given, tmp_path)
     assert [bytes.fromhex(each) for each in told] == texts

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from importlib.resources import files
-
 import numpy as np
 import pytest
 
 import tokenflock as flock
-from tests.page.node import NODE
+from tests.page.node import NODE, said
 from tokenflock.dynamics import SelfAttention
 from tokenflock.engines.page import program
 from tokenflock.laboratory import tables
@@ -29,14 +25,7 @@ state.x = Float64Array.from(given.x); state.w = Float64Array.from(given.w);
 
 def node(script: str, given: dict, folder) -> list:
     """What a script of the page's own functions says of what is given."""
-    home = files("tokenflock.laboratory") / "static"
-    parts = [(home / f"{name}.js").read_text("utf-8") for name in ("eigenvalues", "foresight")]
-    (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
-    head = f'const given = JSON.parse(require("fs").readFileSync({str(folder)!r} + "/given.json"));'
-    text = "\n".join([*parts, head, script])
-    (folder / "run.js").write_text(text, encoding="utf-8")
-    done = subprocess.run([NODE, folder / "run.js"], check=True, capture_output=True, timeout=60)
-    return json.loads(done.stdout)
+    return said(("eigenvalues", "foresight"), script, given, folder)
 
 
 def system(law, solver, x, w) -> dict:
