@@ -33,7 +33,6 @@ from tokenflock.laboratory.specimens import Alternatives
 from tokenflock.observables.attention_matrix import AttentionMatrix
 from tokenflock.observables.energy import Energy
 from tokenflock.parts.heads import HeadMatrices
-from tokenflock.parts.part import Part
 from tokenflock.parts.placement import FIRST
 from tokenflock.precision import precision
 from tokenflock.shapes import Array, Points, Time, Tokens, Weights
@@ -77,7 +76,7 @@ WRITTEN: dict[str, dict[str, str]] = {  # the parts that the builder offers, as 
 }
 
 Add = Callable[[Program], int]  # keeps a program and gives its place
-_SAID = {"1": "given"}  # where a block asks for another word
+_SAID: dict[str, Any] = {"1": "given"}  # where a block asks for another word
 
 
 class _DrawnHeads(parts.RandomHeads):
@@ -136,7 +135,7 @@ def _finish(block: Any, now: Moment) -> Tokens:
     return _Saying(block, now.said).layer(now.t, now.x, now.w, now.h, now.noise)
 
 
-def offered() -> dict[str, dict[str, Part]]:
+def offered() -> dict[str, dict[str, Any]]:
     """Every part that the builder offers, by the field of the block and its word.
 
     >>> offered()["mask"]["causal"]
@@ -215,12 +214,12 @@ def told() -> dict[str, Any]:
     }
 
 
-def _block(name: str, part: Part) -> Block:
+def _block(name: str, part: Any) -> Block:
     """A block with one part; the checks of a block see the others as usual."""
     return Block(**{name: part})
 
 
-def _drawn(part: Part) -> Part:
+def _drawn(part: Any) -> Any:
     """A part whose random numbers are drawn when it is traced."""
     kinds = {parts.RandomHeads: _DrawnHeads, parts.RandomFeedForward: _DrawnFeedForward}
     kind = kinds.get(type(part))
@@ -229,7 +228,7 @@ def _drawn(part: Part) -> Part:
     return kind(**{each.name: getattr(part, each.name) for each in dataclasses.fields(part)})
 
 
-def _attending(add: Add, every: Mapping[str, Mapping[str, Part]]) -> dict[str, dict]:
+def _attending(add: Add, every: Mapping[str, Mapping[str, Any]]) -> dict[str, dict]:
     """What attention says, for each combination of heads, mask, positions and weighing."""
     made: dict[str, dict] = {}
     for words in itertools.product(*(every[name] for name in ATTENDING)):
@@ -244,7 +243,7 @@ def _attending(add: Add, every: Mapping[str, Mapping[str, Part]]) -> dict[str, d
     return made
 
 
-def _of(add: Add, name: str, words: Mapping[str, Part], act: Any, arrays: Any = ()) -> dict:
+def _of(add: Add, name: str, words: Mapping[str, Any], act: Any, arrays: Any = ()) -> dict:
     """A piece that belongs to one part, for each that is there."""
     return {
         word: {
@@ -279,12 +278,12 @@ def _fixed(name: str, part: Frozen) -> list[str]:
     return [f"{name.replace('_', '-')}: {line}" for line in schema.fixed(entry, part, ["count"])]
 
 
-def _plain(words: Mapping[str, Part]) -> list[str]:
+def _plain(words: Mapping[str, Any]) -> list[str]:
     """The weighings with which an otherwise plain block has the energy of the theory."""
     return [word for word, part in words.items() if Block(attention=part).interaction is not None]
 
 
-def _refused(every: Mapping[str, Mapping[str, Part]]) -> dict[str, dict[str, str]]:
+def _refused(every: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Pairs of parts that the library refuses, with what it says: "mask,attention" by words."""
     said: dict[str, dict[str, str]] = {}
     for first, second in (("mask", "attention"), ("norm", "noise")):
