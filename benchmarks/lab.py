@@ -23,7 +23,7 @@ CASES = {
     "self-attention, n = 1,000, d = 3": {"law": "SelfAttention", "n": 1000, "d": 3},
     "fast sums on the circle, n = 20,000": {"law": "Fast", "n": 20000, "d": 2},
 }
-SECONDS = 5.0
+WARMING, SECONDS = 2.0, 6.0
 
 
 def fragment(state: dict) -> str:
@@ -42,16 +42,29 @@ def opened(browser: Browser, path: Path, link: str = "") -> tuple[Page, float]:
 
 
 def rates(page: Page) -> tuple[float, float]:
-    """Steps and drawn frames a second while it plays."""
-    page.click("#play")
-    page.wait_for_timeout(1500)
+    """Steps and drawn frames a second while it plays; it plays as soon as it is seen."""
+    page.wait_for_function("tokenflockLab.playing", timeout=5000)
+    page.wait_for_timeout(1000 * WARMING)
     read = "[tokenflockLab.history.last().index, tokenflockLab.frames, performance.now()]"
     before = page.evaluate(read)
     page.wait_for_timeout(1000 * SECONDS)
     after = page.evaluate(read)
-    page.click("#play")
     seconds = (after[2] - before[2]) / 1000
-    return (after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds
+    steps, frames = (after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds
+    said = page.locator("#say").text_content()
+    if said or not page.evaluate("tokenflockLab.playing") or steps <= 0 or frames <= 0:
+        sys.exit(
+            f"nothing moves: {steps:.1f} steps/s, {frames:.1f} frames/s, the page says {said!r}"
+        )
+    return steps, frames
+
+
+def asked(page: Page, state: dict) -> None:
+    """End where the page runs something else than what is measured."""
+    names = list(state)
+    told = page.evaluate(f"{json.dumps(names)}.map((name) => tokenflockLab.state[name])")
+    if told != [state[name] for name in names]:
+        sys.exit(f"the page runs {dict(zip(names, told))}, not {state}")
 
 
 def main() -> None:
@@ -70,6 +83,7 @@ def main() -> None:
         print(f"from command to first frame: {writing:.1f} s + {opening:.2f} s")
         for name, state in CASES.items():
             page, _ = opened(browser, path, fragment(state))
+            asked(page, state)
             steps, frames = rates(page)
             print(f"{name}: {steps:.0f} steps/s beside {frames:.0f} frames/s")
             page.close()

@@ -11,8 +11,9 @@ import pytest
 from PIL import Image
 
 import tokenflock as flock
-from tokenflock import dynamics, observables, solvers
-from tokenflock.starts import Uniform
+from tokenflock import dynamics, observables, parts, solvers
+from tokenflock.starts import Given, Uniform
+from tokenflock.theory import layer_cosines
 
 pytestmark = pytest.mark.browser
 LAST = (
@@ -341,6 +342,48 @@ def test_no_figure_moves_where_less_motion_is_asked_for(browser, tmp_path):
     page.wait_for_timeout(500)
     assert page.evaluate("tokenflockLab.history.last().index") == 0
     page.close()
+
+
+def test_a_block_is_built_of_parts_and_what_does_not_fit_is_said(visit):
+    choices = {"heads": "4", "mask": "causal", "positions": "alibi", "feed_forward": "gelu"}
+    page = visit(fragment({"law": "Block", "choices": choices, "n": 12, "d": 8}))
+    first = np.array(page.evaluate(LAST)[1]).reshape(12, 8)
+    tokens = advanced(page, 300).reshape(12, 8)
+    heads, feeding = parts.RandomHeads(4).draw(8), parts.RandomFeedForward("gelu").draw(8)
+    given = {"heads": heads, "mask": "causal", "positions": "alibi", "feed_forward": feeding}
+    block = dynamics.Block(**given)
+    run = flock.simulate(block, Given(first), t=30, solver=solvers.Layer(h=0.1), frames=2)
+    assert np.abs(tokens - run.x.values[-1]).max() < 1e-12
+    seen = page.evaluate("[...tokenflockLab.history.last().seen.attention]")
+    assert np.abs(np.triu(np.reshape(seen, (12, 12)), 1)).max() == 0
+    page.select_option("[data-field='choice.attention']", "sinkhorn")
+    assert "doubly stochastic" in page.locator(".row.bad .wrong").text_content()
+    assert page.locator("[data-field='choice.attention']").input_value() == "softmax"
+    page.select_option("[data-field='choice.noise']", "common")
+    page.locator("[data-field='noise.kappa']").fill("5")
+    page.locator("[data-field='noise.kappa']").press("Enter")
+    page.click("[data-open=leave]")
+    scope: dict = {}
+    exec(page.locator("#snippet").text_content().partition("run =")[0], scope)
+    noise = parts.CommonNoise(kappa=5.0)
+    assert repr(scope["law"]) == repr(dynamics.Block(**given, noise=noise))
+
+
+def test_a_link_with_parts_that_do_not_go_together_is_mended(visit):
+    choices = {"mask": "causal", "attention": "sinkhorn", "norm": "mix", "noise": "value"}
+    page = visit(fragment({"law": "Block", "choices": choices, "n": 8, "d": 2}))
+    page.wait_for_function("document.getElementById('say').textContent.includes('radius')")
+    assert page.evaluate("tokenflockLab.state.choices.attention") == "softmax"
+    advanced(page, 5)
+
+
+def test_the_cosine_of_theory_stands_beside_the_measurement_for_every_n(visit):
+    page = visit(fragment({"law": "SelfAttention", "values": {"beta": 2.0}, "n": 50, "d": 8}))
+    advanced(page, 60)
+    curve = np.reshape(page.evaluate("tokenflockLab.curve()"), (-1, 2))
+    wanted = layer_cosines(np.round(curve[:, 0] / 0.1).astype(int), n=50, beta=2.0, h=0.1)
+    np.testing.assert_allclose(curve[:, 1], wanted, atol=1e-9)
+    assert curve[-1, 0] == pytest.approx(6.0)
 
 
 def test_growth_rates_and_the_next_merge_are_told_beside_the_measurement(visit):

@@ -47,11 +47,13 @@ def _plain(law: dict, programs: list[dict]) -> dict:
             return {name: filled(each) for name, each in value.items()}
         return programs[value]
 
+    built = law.get("built", {})
     return law | {
         "variants": {
             key: each | {name: filled(each[name]) for name in ("programs", "sights")}
             for key, each in law["variants"].items()
-        }
+        },
+        "built": built | {"pieces": filled(built.get("pieces", {}))},
     }
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-from importlib.resources import files
-
 import numpy as np
 import pytest
 
 import tokenflock as flock
-from tests.page.node import NODE
+from tests.page.node import NODE, said
 from tokenflock.dynamics import SelfAttention
 from tokenflock.engines.page import program
 from tokenflock.laboratory import tables
 from tokenflock.solvers import RK4, Layer
 from tokenflock.starts import Polygon
-from tokenflock.theory import merging_time, polygon_growth
+from tokenflock.theory import equiangular_cosine, layer_cosines, merging_time, polygon_growth
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed: no page can be run")
 LAW = """
@@ -29,14 +25,7 @@ state.x = Float64Array.from(given.x); state.w = Float64Array.from(given.w);
 
 def node(script: str, given: dict, folder) -> list:
     """What a script of the page's own functions says of what is given."""
-    home = files("tokenflock.laboratory") / "static"
-    parts = [(home / f"{name}.js").read_text("utf-8") for name in ("eigenvalues", "foresight")]
-    (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
-    head = f'const given = JSON.parse(require("fs").readFileSync({str(folder)!r} + "/given.json"));'
-    text = "\n".join([*parts, head, script])
-    (folder / "run.js").write_text(text, encoding="utf-8")
-    done = subprocess.run([NODE, folder / "run.js"], check=True, capture_output=True, timeout=60)
-    return json.loads(done.stdout)
+    return said(("eigenvalues", "foresight"), script, given, folder)
 
 
 def system(law, solver, x, w) -> dict:
@@ -104,3 +93,18 @@ def test_tables_hold_the_growth_about_polygons():
     table = tables.polygons()["3"]
     k = table["beta"].index(4.0)
     assert np.exp(table["log"][k]) == pytest.approx(float(polygon_growth(3, 4.0)), rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "beta"), [(5, 1.0), (100, 4.0)])
+def test_the_curve_of_orthogonal_tokens_is_that_of_the_library_for_every_n(n, beta, tmp_path):
+    script = """
+    const follow = (source, h, steps) => {
+      const step = (0, eval)(source), told = [0];
+      for (let k = 0; k < steps; k++) told.push(step(told[k], given.n, given.beta, h));
+      return told;
+    };
+    console.log(JSON.stringify([follow(given.flow, 0.05, 200), follow(given.layer, 0.1, 100)]));
+    """
+    flow, layers = node(script, tables.cosines() | {"n": n, "beta": beta}, tmp_path)
+    np.testing.assert_allclose(flow, equiangular_cosine(0.05 * np.arange(201), n, beta), atol=1e-6)
+    np.testing.assert_allclose(layers, layer_cosines(np.arange(101), n, beta, 0.1), atol=1e-12)

@@ -6,6 +6,8 @@ import base64
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +82,16 @@ def answers(cases: list[dict[str, Any]], folder: Path) -> list[Any]:
     given.write_text(json.dumps(cases), encoding="utf-8")
     subprocess.run([str(NODE), str(runner), str(given), str(told)], check=True, timeout=300)
     return json.loads(told.read_text(encoding="utf-8"))
+
+
+def said(names: Sequence[str], script: str, given: Any, folder: Path) -> Any:
+    """What a script says of what is given, with some of the page's own scripts before it."""
+    home = files("tokenflock.laboratory") / "static"
+    parts = [(home / f"{name}.js").read_text("utf-8") for name in names]
+    (folder / "given.json").write_text(json.dumps(given), encoding="utf-8")
+    head = f'const given = JSON.parse(require("fs").readFileSync({str(folder)!r} + "/given.json"));'
+    text = "\n".join([*parts, head, script])
+    (folder / "run.js").write_text(text, encoding="utf-8")
+    command = [str(NODE), str(folder / "run.js")]
+    done = subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return json.loads(done.stdout)

@@ -11,10 +11,12 @@ import jax
 import numpy as np
 
 from tokenflock.catalogue import Entry, entries
+from tokenflock.dynamics.block import Block
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.errors import require
-from tokenflock.laboratory import schema, shelf, specimens, tables
+from tokenflock.frozen import Frozen
+from tokenflock.laboratory import building, schema, shelf, specimens, tables
 from tokenflock.laboratory.collection import known, words
 from tokenflock.laboratory.cutting import DELTA, cut
 from tokenflock.precision import cast, precision
@@ -65,7 +67,7 @@ def alone(
     law, d = law or SelfAttention(beta=4.0), start.shape[1]
     ready = known()
     told = None if ready is None else _fitted(ready["schema"], law, d, solver)
-    if ready is None or told is None:
+    if ready is None or told is None or isinstance(law, Block):
         return _traced(law, start, solver, seed)
     state = told | _timed(solver) | {"seed": seed} | _placed(ready["schema"], law, start, seed)
     return cut(ready, {"start": "Uniform", **state}, panels)
@@ -105,6 +107,8 @@ def _fitted(told: dict, law: Dynamics, d: int, solver: FixedStep | None) -> dict
     listed = next((each for each in told["laws"] if entry and each["name"] == entry.name), None)
     if entry is None or listed is None:
         return None
+    if "built" in listed:
+        return _built(listed, law, d, solver)
     filled = _filled(entry, law, d)
     for key, specimen in _variants(entry, d):
         variant = listed["variants"].get(key)
@@ -116,6 +120,19 @@ def _fitted(told: dict, law: Dynamics, d: int, solver: FixedStep | None) -> dict
         chosen = dict(zip((choice["name"] for choice in listed["choices"]), key.split(",")))
         return {"law": listed["name"], "choices": chosen, "d": d, "values": _numbers(filled)}
     return None
+
+
+def _built(listed: dict, law: Any, d: int, solver: FixedStep | None) -> dict[str, Any] | None:
+    """The state of a block whose parts the builder of the page offers; None where it does not."""
+    if d not in listed["built"]["dimensions"] or not isinstance(solver or Layer(), Layer):
+        return None
+    chosen = {
+        name: next((word for word, part in words.items() if _alike(law.parts[name], part)), None)
+        for name, words in building.offered().items()
+    }
+    if None in chosen.values() or not isinstance(law.beta, float):
+        return None
+    return {"law": listed["name"], "choices": chosen, "d": d, "values": _numbers(law)}
 
 
 def _variants(entry: Entry, d: int) -> list[tuple[str, Dynamics]]:
@@ -133,8 +150,8 @@ def _filled(entry: Entry, law: Dynamics, d: int) -> Dynamics:
     return dataclasses.replace(law, **letters) if letters else law
 
 
-def _alike(law: Dynamics, specimen: Dynamics) -> bool:
-    """Whether two laws differ in numbers alone."""
+def _alike(law: Frozen, specimen: Frozen) -> bool:
+    """Whether two laws, or two parts, differ in numbers alone."""
     with precision("float64"):
         mine, rest = eqx.partition(cast(law, "float64"), eqx.is_inexact_array)
         other, remaining = eqx.partition(cast(specimen, "float64"), eqx.is_inexact_array)

@@ -16,6 +16,8 @@ from tokenflock import __version__
 
 SCRIPTS = (
     "pen",
+    "lzma",
+    "building",
     "state",
     "history",
     "runner",
@@ -34,7 +36,16 @@ SCRIPTS = (
     "main",
 )
 WORKER = ("eigenvalues", "foresight", "worker")  # what runs beside the page
-WHOLE = ("export", "map", "lessons", "drawers", "gif", "taking")  # what a small figure does without
+WHOLE = (  # what a small figure does without
+    "building",
+    "export",
+    "lzma",
+    "map",
+    "lessons",
+    "drawers",
+    "gif",
+    "taking",
+)
 FORESEEING = {"energy", "clusters", "spectrum"}  # panels that look ahead
 RATE = 30.0  # steps a second
 PANELS = ("histogram", "energy", "clusters", "order", "spectrum", "attention")
@@ -59,7 +70,8 @@ class Content:
 def page(content: Content) -> str:
     """The text of a page. Whatever came from outside is data in it: packed, or escaped."""
     packed = {
-        **{name: content.collection[name] for name in ("schema", "programs", "theory")},
+        **{name: content.collection[name] for name in ("schema", "theory")},
+        "programs": _others(content.collection),
         "maps": content.maps,
         "recordings": content.recordings,
         "model": content.model,
@@ -71,6 +83,7 @@ def page(content: Content) -> str:
         "play": content.play,
         "panels": list(content.panels),
         "packed": _packed(packed),
+        "squeezed": content.collection.get("squeezed", {}),
     }
     parts = {
         "title": escape(content.title),
@@ -111,6 +124,11 @@ def _script(name: str) -> str:
     """A script without its comments and indents."""
     lines = (line.strip() for line in _static(f"{name}.js").splitlines())
     return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def _others(collection: dict[str, Any]) -> list[dict[str, Any]]:
+    """The programs that do not come squeezed with the collection."""
+    return collection["programs"][collection.get("squeezed", {}).get("count", 0) :]
 
 
 def _packed(value: Any) -> str:

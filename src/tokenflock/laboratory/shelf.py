@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.catalogue import Entry, entries, slug
+from tokenflock.dynamics.block import Block
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.kuramoto import Kuramoto
@@ -18,7 +19,7 @@ from tokenflock.dynamics.pure_attention import PureAttention
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.engines.page import Program, program, start_program
 from tokenflock.errors import UserError
-from tokenflock.laboratory import schema, specimens
+from tokenflock.laboratory import building, schema, specimens
 from tokenflock.laboratory.specimens import SERVED
 from tokenflock.observables.attention_matrix import AttentionMatrix
 from tokenflock.observables.cluster_labels import ClusterLabels
@@ -117,6 +118,8 @@ def _sights(law: Dynamics) -> list[Observable]:
 
 def catalogued(shelf: Shelf, entry: Entry) -> dict | None:
     """A law of the catalogue with all its variants; None where no program can be made of it."""
+    if entry.load() is Block:
+        return _built(shelf, entry)
     by_key: dict[str, dict[int, Dynamics]] = {}
     for d in specimens.dimensions(entry):
         for key, law in specimens.variants(entry, d):
@@ -137,6 +140,17 @@ def catalogued(shelf: Shelf, entry: Entry) -> dict | None:
         "choices": [schema.choice(each) for each in specimens.choices(entry)],
         "variants": made,
         "notes": schema.fixed(entry, law, live),
+    }
+
+
+def _built(shelf: Shelf, entry: Entry) -> dict[str, Any]:
+    """The block, whose parts a page puts together."""
+    return {
+        **_told(Block(), entry.name, entry.summary),
+        "choices": [schema.choice(each) for each in building.choices(entry)],
+        "variants": {},
+        "notes": [],
+        "built": building.built(shelf.add),
     }
 
 

@@ -24,7 +24,6 @@ from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Unnormalised
 from tokenflock.errors import UserError
 from tokenflock.frozen import Frozen
-from tokenflock.parts.random_heads import RandomHeads
 from tokenflock.solvers.euler import Euler
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.layer import Layer
@@ -33,20 +32,9 @@ from tokenflock.solvers.solver import FixedStep
 from tokenflock.starts.start import Start
 
 DIMENSIONS = (2, 3, 8)  # the last one for laws without matrices
-BLOCK_DIMENSIONS = (3,)
 SERVED = 9.0  # the beta up to which the series of fast sums has terms enough
 COUNT = 6  # tokens for which an example of a law is made
 _BASES = (SelfAttention, Unnormalised)
-_BLOCKS: dict[str, dict[str, str]] = {  # the parts that the builder of a page offers
-    "heads": {"1": "GivenHeads()", "4": "RandomHeads(4)"},
-    "mask": {"none": "NoMask()", "causal": "CausalMask()", "window": "WindowMask()"},
-    "attention": {
-        "softmax": "SoftmaxWeighing()",
-        "sigmoid": "SigmoidWeighing()",
-        "hardmax": "HardmaxWeighing()",
-    },
-    "norm": {"post": "Post()", "pre": "Pre()", "peri": "Peri()"},
-}
 
 
 @dataclass(frozen=True)
@@ -68,8 +56,6 @@ def choices(entry: Entry) -> tuple[Alternatives, ...]:
     >>> [choice.name for choice in choices(find("dynamics", "unnormalised"))]
     ['clock', 'repulsive']
     """
-    if entry.name == "Block":
-        return tuple(_block_choices(entry))
     specimen = plain(entry, 2)
     offered = (_choice(option, getattr(specimen, option.name)) for option in entry.options)
     return tuple(choice for choice in offered if choice is not None)
@@ -86,12 +72,6 @@ def _choice(option: Option, value: Any) -> Alternatives | None:
         names = dict.fromkeys([type(value).__name__, *(base.__name__ for base in _BASES)])
         return Alternatives(option.name, "law", tuple(names), type(value).__name__, option.doc)
     return None
-
-
-def _block_choices(entry: Entry) -> Iterator[Alternatives]:
-    docs = {option.name: option.doc for option in entry.options}
-    for name, parts in _BLOCKS.items():
-        yield Alternatives(name, "part", tuple(parts), next(iter(parts)), docs[name], parts)
 
 
 def plain(entry: Entry, d: int) -> Dynamics:
@@ -130,15 +110,11 @@ def _said(choice: Alternatives, word: str) -> Any:
         return word == "true"
     if choice.kind == "law":
         return next(base for base in _BASES if base.__name__ == word)()
-    if choice.name == "heads":
-        return "none" if word == "0" else ("given" if word == "1" else RandomHeads(int(word)))
     return word
 
 
 def dimensions(entry: Entry) -> tuple[int, ...]:
     """The d for which a page holds a law."""
-    if entry.name == "Block":
-        return BLOCK_DIMENSIONS
     fitting = [d for d in DIMENSIONS if _fits(entry, d)]
     return tuple(d for d in fitting if d <= 3 or not _matrices(plain(entry, d)))
 

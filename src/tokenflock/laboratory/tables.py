@@ -1,27 +1,25 @@
-"""Numbers of theory for a page, tabulated by the library: bounds of the energy, and the cosine of
-orthogonal tokens.
+"""Theory for a page: bounds of the energy and growth rates, tabulated by the library, and the
+cosine of orthogonal tokens, as programs of its own equations.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.theory import (
-    dirac_energy,
-    equiangular_cosine,
-    layer_cosines,
-    polygon_growth,
-    uniform_energy,
-)
+from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines.page import formula
+from tokenflock.shapes import Time, Tokens, Weights
+from tokenflock.solvers.rk4 import RK4
+from tokenflock.spaces import Euclidean, Space
+from tokenflock.theory import dirac_energy, polygon_growth, uniform_energy
+from tokenflock.theory._family import layer, speed
 
 BETAS = np.round(np.concatenate([np.arange(0.05, 2, 0.05), np.arange(2, 16.01, 0.1)]), 10)
-CURVES = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 9.0)
-COUNT = 32  # tokens for which the curve is tabulated
 CORNERS = range(2, 9)  # clusters on the circle
-STEP = 0.1
-STEPS = 300
 
 
 def energies(d: int) -> dict[str, Any]:
@@ -41,21 +39,34 @@ def polygons() -> dict[str, Any]:
     return {n: {"beta": BETAS.tolist(), "log": _short(np.log(rate))} for n, rate in rates.items()}
 
 
+class _Cosine(Dynamics):
+    """The common cosine of equiangular tokens as a law of one number."""
+
+    n: float
+    beta: float
+
+    @property
+    def space(self) -> Space:
+        return Euclidean()
+
+    def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
+        return speed(x, self.n, self.beta, jnp.exp)
+
+
 def cosines() -> dict[str, Any]:
-    """The common cosine of n orthogonal tokens in time: of the flow and of the layer map."""
-    times = np.arange(STEPS + 1) * STEP
-    thin = np.unique(np.concatenate([np.arange(0, 40), np.arange(40, STEPS + 1, 5)]))
-    beta = np.array(CURVES)[:, None]
-    flow = equiangular_cosine(times[None, thin], n=COUNT, beta=beta)
-    layers = [layer_cosines(thin, n=COUNT, beta=each, h=STEP) for each in CURVES]
-    return {
-        "n": COUNT,
-        "h": STEP,
-        "beta": list(CURVES),
-        "time": _short(times[thin]),
-        "flow": [_short(row) for row in np.asarray(flow)],
-        "layer": [_short(row) for row in layers],
-    }
+    """One step of the common cosine of tokens that begin orthogonal, as programs of a page: of the
+    flow, by RK4, and of the layer map.
+    """
+
+    def flow(gamma, count, beta, h):
+        law, one = _Cosine(count, beta), jnp.ones(1)
+        return RK4(h=h).step(law, jnp.zeros(()), gamma[None, None], one, jax.random.key(0))[0, 0]
+
+    def layered(gamma, count, beta, h):
+        return 1 - layer(1 - gamma, count, beta, h, jnp.exp)
+
+    names = ("gamma", "count", "beta", "h")
+    return {"flow": formula(flow, names), "layer": formula(layered, names)}
 
 
 def _short(values: np.ndarray) -> list[float]:

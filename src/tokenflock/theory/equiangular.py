@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from ._check import Numbers, finite, whole
 from ._clock import clock, clock_at, elapsed, excess, gap
+from ._family import speed
 
 
 def equiangular_speed(
@@ -34,11 +35,11 @@ def equiangular_speed(
     0.0593150034
     """
     gamma, n, beta = finite("gamma", gamma, "0.0"), whole("n", n, 2, "32"), finite("beta", beta)
-    shape = 2 * (1 - gamma) * ((n - 1) * gamma + 1)
     with np.errstate(over="ignore"):
         if unnormalised:
+            shape = 2 * (1 - gamma) * ((n - 1) * gamma + 1)
             return (shape * np.exp(beta * gamma) / n)[()]
-        return (shape / (np.exp(beta * (1 - gamma)) + n - 1))[()]
+        return speed(gamma, n, beta)[()]
 
 
 def equiangular_time(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._check import Numbers, above, between, finite, refuse, whole
 from ._clock import clock
+from ._family import layer
 from ._roots import bracketed_root
 
 MOST = 1_000_000  # layers that are applied one by one
@@ -136,8 +137,4 @@ def _start(n: ArrayLike, beta: ArrayLike, h: ArrayLike, gamma0: ArrayLike) -> tu
 
 def _one_layer(u: NDArray, n: NDArray, beta: NDArray, h: NDArray) -> NDArray:
     with np.errstate(over="ignore"):
-        # attention on each other token; on itself 1 - (n-1) others
-        others = 1 / (n - 1 + np.exp(beta * u))
-    a, c, gamma = 1 + h * (1 - (n - 1) * others), h * others, 1 - u
-    squared_norm = a * a + 2 * a * c * (n - 1) * gamma + c * c * (n - 1) * (1 + (n - 2) * gamma)
-    return u * (a - c) ** 2 / squared_norm
+        return layer(u, n, beta, h)

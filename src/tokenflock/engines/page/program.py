@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -64,12 +64,29 @@ def program(
     if not isinstance(solver, FixedStep):
         name = type(solver).__name__
         raise UserError(f"solver must be one of a fixed step for a page, got {name}; use Layer()")
+    return piece(dynamics, trace.act_of(solver), observables, d=d)
+
+
+def piece(
+    dynamics: Dynamics,
+    act: trace.Act,
+    observables: Sequence[Observable] = (),
+    *,
+    d: int,
+    arrays: Sequence[str] = (),
+) -> Program:
+    """A piece of a step of a law as JavaScript, with observables: what `program` gives, for any
+    function of the law and a moment that moves tokens.
+
+    A page puts such pieces together. `arrays` name what the state holds beside the tokens, in the
+    order of `Moment`: what a sublayer `said`, and the `noise`.
+    """
     own = dynamics.dimension
     require(own in (None, d), "d", f"{own}, the dimension of the law", d)
     values, refused = {}, {}
     with precision("float64"):
         law = trace.split(dynamics, d)
-        body, noisy = _step(law, solver)
+        body, noisy = _step(law, act, arrays)
         project, _ = _seen(law, trace.projection(law))
         names = _names(observables)
         for name, observable in zip(names, observables):
@@ -88,6 +105,28 @@ def program(
     bodies = "".join(f"observe[{name!r}] = {text};\n" for name, (text, _) in values.items())
     text = f"const step = {body};\nconst project = {project};\nconst observe = {{}};\n{bodies}"
     return Program(_module(f"{text}return {{ step, observe, project }};"), manifest)
+
+
+def formula(function: Callable[..., Any], names: Sequence[str]) -> str:
+    """A number that depends on numbers of these names, as JavaScript: a text that evaluates to a
+    function of them.
+
+    >>> import jax.numpy as jnp
+    >>> "exp(" in formula(lambda a, b: jnp.exp(a) * b, ["a", "b"])
+    True
+    """
+    with precision("float64"):
+        graph = Graph(emit)
+        inputs = [_scalar(graph, name, "f64") for name in names]
+        (array,) = closed(graph, trace.formula(function, len(names)), inputs)
+        made = stored(graph, array)
+        lines = graph.emit([made])
+    body = _function(graph, f"({', '.join(names)})", ["const n = 1;"], [*lines, _first(made)])
+    return _module(f"return {body};")
+
+
+def _first(made: Buffer) -> str:
+    return f"return {made.name}[0];"
 
 
 def start_program(start: Start, *, d: int) -> Program:
@@ -161,17 +200,18 @@ def _inputs(graph: Graph, law: trace.Law) -> list[Field]:
     return [*values, given(graph, "x", (law.n, law.d), "f64"), given(graph, "w", (law.n,), "f64")]
 
 
-def _step(law: trace.Law, solver: FixedStep) -> tuple[str, bool]:
+def _step(law: trace.Law, act: trace.Act, arrays: Sequence[str]) -> tuple[str, bool]:
     """The function of one step, and whether it needs a key."""
     graph = Graph(emit)
     numbers = [_scalar(graph, "t", "f64"), _scalar(graph, "h", "f64")]
     random = [given(graph, "key", (2,), "u32"), _scalar(graph, "index", "int")]
-    equations = trace.step(law, solver)
-    (array,) = closed(graph, equations, [*_inputs(graph, law), *numbers, *random])
+    more = [given(graph, name, (law.n, law.d), "f64") for name in arrays]
+    equations = trace.step(law, act, len(arrays))
+    (array,) = closed(graph, equations, [*_inputs(graph, law), *numbers, *random, *more])
     made = _owned(graph, array)
     lines = graph.emit([made])
     used = "\n".join(lines)
-    head = _head(law, used, ("t", "h", "key", "index"))
+    head = _head(law, used, ("t", "h", "key", "index", *arrays))
     spare = f"{made.name}_spare"
     swap = f"if (x === {made.name}) {made.name} = {spare};"
     body = [swap, *lines, f"return {made.name};"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -65,23 +65,48 @@ def _path(path: Sequence[Any]) -> str:
     return jax.tree_util.keystr(tuple(path)).lstrip(".")
 
 
-def step(law: Law, solver: FixedStep) -> Any:
-    """The equations of one step: (parameters, x, w, t, h, key, index) -> x."""
+class Moment(NamedTuple):
+    """What a step, or a piece of one, may depend on."""
 
-    def forward(values, x, w, t, h, key, index):
+    t: Any
+    h: Any
+    x: Any
+    w: Any
+    key: Any
+    said: Any = None  # what a sublayer says to each token
+    noise: Any = None  # the increment of each token
+
+
+Act = Callable[[Dynamics, Moment], Any]
+
+
+def act_of(solver: FixedStep) -> Act:
+    """A whole step of a solver."""
+
+    def act(law: Dynamics, now: Moment) -> Any:
+        timed = eqx.tree_at(lambda solver: solver.h, solver, now.h)
+        return timed.step(law, now.t, now.x, now.w, now.key)
+
+    return act
+
+
+def step(law: Law, act: Act, arrays: int = 0) -> Any:
+    """The equations of one step: (parameters, x, w, t, h, key, index) -> x; of a piece of one, with
+    so many more `arrays` of the shape of x: what was said, and the noise.
+    """
+
+    def forward(values, x, w, t, h, key, index, *more):
         own = jax.random.fold_in(jax.random.wrap_key_data(key), index)
-        now = eqx.tree_at(lambda solver: solver.h, solver, h)
-        return now.step(law.build(values), t, x, w, own)
+        return act(law.build(values), Moment(t, h, x, w, own, *more))
 
-    scalar = Spec((), jnp.float64)
-    return _traced(
-        forward,
-        *_tokens(law),
-        scalar,
-        scalar,
-        Spec((2,), jnp.uint32),
-        Spec((), jnp.int32),
-    )
+    scalar, tokens = Spec((), jnp.float64), _tokens(law)
+    random = Spec((2,), jnp.uint32), Spec((), jnp.int32)
+    return _traced(forward, *tokens, scalar, scalar, *random, *([tokens[1]] * arrays))
+
+
+def formula(function: Callable, count: int) -> Any:
+    """The equations of a number that depends on so many numbers."""
+    return _traced(function, *([Spec((), jnp.float64)] * count))
 
 
 def projection(law: Law) -> Any:

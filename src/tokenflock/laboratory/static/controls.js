@@ -66,7 +66,7 @@ function selectRow(label, options, value, doc, change, name) {
     select.append(element("option", { value: key, text, selected: String(key) === String(value) }));
   }
   const node = row(label, select, doc);
-  select.addEventListener("change", () => change(select.value));
+  select.addEventListener("change", () => { const wrong = change(select.value); node.complain(wrong); if (wrong) select.value = String(value); });
   return node;
 }
 
@@ -148,7 +148,7 @@ const Controls = (() => {
       rows.push(selectRow(spoken(choice.name), options, state.choices[choice.name] || choice.default, choice.doc, (value) => act.choice(choice.name, value), `choice.${choice.name}`));
     }
     for (const field of variant.fields) rows.push(fieldRow(field, state.values, state, schema, (value) => act.value(field, value)));
-    for (const note of law.notes || []) rows.push(element("p", { class: "doc", text: note }));
+    for (const note of [...(law.notes || []), ...(variant.notes || [])]) rows.push(element("p", { class: "doc", text: note }));
     return group("Law of motion", ...rows);
   }
 

@@ -23,7 +23,7 @@ const Drawers = (() => {
     const home = document.getElementById("map"), charts = lab.maps;
     if (!charts.length) { home.replaceChildren(closer("map"), element("h2", { text: "The map" }), element("p", { text: "This page was written without a phase diagram; flock.lab(diagram) brings one." })); return; }
     const chosen = charts[lab.mapNumber] || charts[0];
-    const canvas = element("canvas", { role: "img", "aria-label": `phase diagram: ${chosen.title}; click to start a run` }), told = element("p", { class: "doc", text: chosen.note });
+    const canvas = element("canvas", { role: "img", "aria-label": `phase diagram: ${chosen.title}; click to start a run` }), [low, high] = chosen.range.map((value) => shown(value, 2)), note = `Light is ${low}, dark ${high}. ${chosen.note}`, told = element("p", { class: "doc", text: note });
     const select = element("select", { "aria-label": "which diagram", onchange: () => { lab.mapNumber = Number(select.value); map(lab, act); } }, ...charts.map((chart, k) => element("option", { value: k, text: chart.title, selected: k === lab.mapNumber })));
     home.replaceChildren(closer("map"), element("h2", { text: "The map" }), charts.length > 1 ? select : element("p", { text: chosen.title }), canvas, told);
     const box = () => canvas.getBoundingClientRect();
@@ -31,7 +31,7 @@ const Drawers = (() => {
     lab.drawMap = (tone) => { if (!home.hidden && box().width > 10) PhaseMap.draw(pen(), chosen, tone, lab.here); };
     const spot = (event) => PhaseMap.at({ width: box().width, height: box().height }, chosen, event.clientX - box().left, event.clientY - box().top);
     canvas.addEventListener("click", (event) => { const at = spot(event); if (at) act.mapped(chosen, at); });
-    canvas.addEventListener("pointermove", (event) => { const at = spot(event); if (at) told.textContent = `β = ${shown(at.beta, 3)}, t = ${shown(at.t, 3)}: ${chosen.name} ${shown(at.value, 3)}. ${chosen.note}`; });
+    canvas.addEventListener("pointermove", (event) => { const at = spot(event); if (at) told.textContent = `β = ${shown(at.beta, 3)}, t = ${shown(at.t, 3)}: ${chosen.name} ${shown(at.value, 3)}. ${note}`; });
     act.redraw();
   }
 

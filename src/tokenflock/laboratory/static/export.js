@@ -20,7 +20,7 @@ const Export = (() => {
     const inner = {}, words = [];
     for (const choice of member.choices || []) {
       const given = choices[choice.name] || choice.default;
-      if (choice.kind === "law" || choice.kind === "part") inner[choice.name] = { name: given, kind: choice.kind, words: [], fixed: (choice.written || {})[given] };
+      if (choice.kind === "law" || choice.kind === "part") inner[choice.name] = { name: given, kind: choice.kind, words: [], fixed: (choice.written || {})[given], usual: choice.kind === "part" && given === choice.default };
       else if (given !== choice.default) words.push(`${choice.name}=${python(given)}`);
     }
     for (const field of fields) {
@@ -33,13 +33,15 @@ const Export = (() => {
       if (rest.length) (inner[head] = inner[head] || { name: field.home, words: [] }).words.push(`${rest.join(".")}=${text}`);
       else words.push(`${head}=${text}`);
     }
-    for (const [key, part] of Object.entries(inner)) words.push(`${key}=${part.fixed ? joined(part) : `${part.name}(${part.words.join(", ")})`}`);
+    for (const [key, part] of Object.entries(inner)) if (!part.usual || part.words.length) words.push(`${key}=${part.fixed ? joined(part, state.d) : `${part.name}(${part.words.join(", ")})`}`);
     return `${name}(${words.join(", ")})`;
   }
 
-  function joined(part) { // RandomHeads(4) with scale=2.0 is RandomHeads(4, scale=2.0)
-    if (!part.words.length) return part.fixed;
-    return part.fixed.replace(/\)$/, `${part.fixed.endsWith("()") ? "" : ", "}${part.words.join(", ")})`);
+  // RandomHeads(4) with scale=2.0 is RandomHeads(4, scale=2.0). Random matrices are written as the numbers
+  // that the page holds: drawn inside a compiled run, their last bit may be another one.
+  function joined(part, d) {
+    const text = !part.words.length ? part.fixed : part.fixed.replace(/\)$/, `${part.fixed.endsWith("()") ? "" : ", "}${part.words.join(", ")})`);
+    return text.startsWith("Random") ? `${text}.draw(${d})` : text;
   }
 
   function snippet(lab, t) {
@@ -79,7 +81,7 @@ const Export = (() => {
     if (state.edited) return { text: null, why: "tokens were moved by hand: the Python snippet has them" };
     if (law.given) return { text: null, why: "a law given as an object: the Python snippet has it" };
     const taken = new Set(schema.cli.taken), words = ["tokenflock simulate", `--dynamics ${law.slug}`];
-    const flag = (role, name) => { const plain = name === "h" ? "step" : name.replace(/_/g, "-"); const clash = taken.has(plain); taken.add(plain); return clash ? `--${role}-${plain}` : `--${plain}`; };
+    const flag = (role, name) => { const plain = name === "h" ? "step" : name.replace(/_/g, "-"); const clash = taken.has(plain); taken.add(plain); return clash ? `--${role.replace(/_/g, "-")}-${plain}` : `--${plain}`; };
     for (const choice of law.choices) {
       const given = state.choices[choice.name] || choice.default;
       if (choice.kind === "flag") { const name = flag("dynamics", choice.name); if (given !== choice.default) words.push(given === "true" ? name : name.replace("--", "--no-")); }

@@ -19,7 +19,9 @@ const Instruments = (() => {
       pen.text(at, frame.bottom + 16, shown(log ? 10 ** tick : tick, 3), { colour: tone.soft, size: 10.5, align: "center" });
     }
     pen.line([frame.left, frame.bottom, frame.right, frame.bottom], { colour: tone.soft, width: 1 });
-    pen.text(frame.right, frame.bottom - 5, label, { colour: tone.soft, size: 10.5, align: "right" });
+    // a letter stands beside the axis and a word below it where there are no ticks: no curve ends there
+    const beside = label.length < 2, down = beside ? 3 : x.ticks.length ? -5 : 14;
+    pen.text(beside ? frame.right + 4 : frame.right, frame.bottom + down, label, { colour: tone.soft, size: 10.5, align: beside ? "left" : "right" });
   }
 
   function scale(low, high, from, to, count) {
@@ -51,7 +53,7 @@ const Instruments = (() => {
     for (const level of levels) {
       const at = y.of(level.at);
       pen.line([frame.left, at, frame.right, at], { colour: tone.warm, width: 1.2, dash: [5, 4] });
-      pen.text(frame.left + 6, at + (level.below ? 13 : -5), level.name, { colour: tone.warm, size: 10.5 });
+      pen.text(level.end ? frame.right - 6 : frame.left + 6, at + (level.below ? 13 : -5), level.name, { colour: tone.warm, size: 10.5, align: level.end ? "right" : "left" });
     }
     for (const one of series) {
       const points = [];
@@ -125,6 +127,13 @@ const Instruments = (() => {
     if (row >= 0) pen.line([left, top + row * cell, left + side, top + row * cell, left + side, top + (row + 1) * cell, left, top + (row + 1) * cell, left, top + row * cell], { colour: tone.warm, width: 1.2 });
   }
 
+  // Words in an empty panel, a line for each text.
+  function words(pen, tone, ...lines) {
+    pen.clear(tone.paper);
+    lines.forEach((line, k) => pen.text(pen.width / 2, pen.height / 2 + 17 * (k - (lines.length - 1) / 2), line, { colour: tone.soft, size: 12, align: "center" }));
+    return null;
+  }
+
   function scopeText(n) { return n > 160 ? "shown up to n = 160" : "this law has no attention matrix"; }
 
   // Numbers of theory, as the library tabulated them over beta; between two of them a straight line.
@@ -136,5 +145,5 @@ const Instruments = (() => {
     return table.log[k - 1] + share * (table.log[k] - table.log[k - 1]);
   }
 
-  return { timeChart, histogram, modes, matrix, tabulated, bounds };
+  return { words, timeChart, histogram, modes, matrix, tabulated, bounds };
 })();

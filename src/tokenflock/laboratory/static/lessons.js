@@ -34,7 +34,7 @@ const LESSONS = [
     question: "Slide κ down. Where do clusters dissolve?",
     answer: "There is a sharp threshold in the limit of many tokens: below it the uniform state is stable." },
   { title: "Heads and masks", state: { law: "Block", start: "Uniform", n: 32, d: 3, choices: { heads: "4", mask: "causal", attention: "softmax", norm: "post" }, rate: 20 }, play: true,
-    text: "A Transformer block has several heads, each with matrices of its own, and in a language model a mask: a token sees only those before it. Choose heads, mask, attention and the place of the norm beside the law.",
+    text: "A Transformer block has several heads, each with matrices of its own, and in a language model a mask: a token sees only those before it. Every part can be chosen beside the law: heads, mask, positions, weighing, feed-forward part, norm and noise.",
     question: "Take one head and the causal mask, or the law causal. Where do all tokens end?",
     answer: "At the first one: it sees nobody and stays, and whoever follows is led to it. The attention matrix is a triangle. Random matrices in several heads turn the first token as well." },
   { title: "A small GPT", model: true, state: { law: "Causal", start: "Uniform", n: 46, d: 3, values: { beta: 4 }, rate: 20 }, play: false,

@@ -4,9 +4,19 @@ const PACKED = JSON.parse(document.getElementById("data").textContent);
 
 const FIGURE = document.body.classList.contains("figure");
 
-async function unpacked(text) { // deflated JSON in base64
+function bytesOf(text) { // of base64
   const binary = atob(text), bytes = new Uint8Array(binary.length);
   for (let k = 0; k < binary.length; k++) bytes[k] = binary.charCodeAt(k);
+  return bytes;
+}
+
+// The programs: those of the whole catalogue, which are squeezed, and others as they are.
+function programsOf({ squeezed, size, more }) {
+  return squeezed ? [...JSON.parse(new TextDecoder().decode(unlzma(bytesOf(squeezed), size))), ...more] : more;
+}
+
+async function unpacked(text) { // deflated JSON in base64
+  const bytes = bytesOf(text);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());
 }
@@ -14,7 +24,7 @@ async function unpacked(text) { // deflated JSON in base64
 const lab = {
   schema: null, programs: null, state: null, history: new History(), shown: null, recording: null, other: null,
   view: { flat: false, sphere: true, reach: 1 }, held: null, drawn: null, panels: [], maps: [], mapNumber: 0, here: null,
-  log: false, changed: false, theory: null, given: null, memory: {}, memoryOther: {}, version: PACKED.version, playing: false, dirty: true, due: false, besideAt: 0,
+  log: false, changed: false, theory: null, given: null, expected: {}, memory: {}, memoryOther: {}, version: PACKED.version, playing: false, dirty: true, due: false, besideAt: 0,
   shownFrame() { const frames = this.history.frames; return frames.length ? frames[this.shown === null ? frames.length - 1 : Math.min(this.shown, frames.length - 1)] : null; },
   shownPlace() { return this.shown === null ? this.history.length - 1 : this.shown; },
   seen(name) { return this.history.seenAt(this.shownPlace(), name); },
@@ -34,15 +44,26 @@ const lab = {
     const log = tables[count[0]] ? Instruments.tabulated(tables[count[0]], beta) : null;
     return log === null ? null : { count: count[0], rate: Math.exp(log) };
   },
-  curve() { // the cosine of orthogonal tokens, as the library tabulated it, where this law has it
-    const table = this.theory && this.theory.cosine, beta = this.beta();
-    if (this.recording || !table || !this.variant().equiangular || beta === null || this.state.n !== table.n || this.state.edited) return null;
-    const layer = this.state.solver === "Layer", rows = layer ? (Math.abs(this.state.h - table.h) < 1e-12 ? table.layer : null) : table.flow;
-    const k = table.beta.findIndex((each) => Math.abs(each - beta) < 1e-9);
-    if (!rows || k < 0) return null;
-    return rows[k].flatMap((value, j) => [table.time[j], value]);
+  curve() { // the cosine of orthogonal tokens, by the library's own equation, where this law has it
+    const { state } = this, programs = this.theory && this.theory.cosine, beta = this.beta();
+    if (this.recording || !programs || !this.variant().equiangular || beta === null || state.n < 2 || state.edited) return null;
+    const kind = state.solver === "Layer" ? "layer" : "flow", key = [kind, state.n, beta, state.h].join();
+    if (this.expected.key !== key) this.expected = { key, step: (0, eval)(programs[kind]), points: [0, 0], gamma: 0, index: 0 };
+    return followed(this.expected, state, beta, this.history.length ? this.history.last().t : 0);
   },
 };
+
+// A curve of theory up to a time, made longer as time goes on; it ends where it has arrived.
+function followed(curve, { n, h }, beta, until) {
+  const { step, points } = curve, arrived = () => 1 - curve.gamma < 1e-9;
+  for (let count = 0; count < 20000 && curve.index * h < until && !arrived(); count++) {
+    curve.gamma = step(curve.gamma, n, beta, h); curve.index += 1;
+    const t = curve.index * h; // a point where the eye sees a change
+    if (t > 1.01 * points[points.length - 2] || curve.gamma > points[points.length - 1] + 0.002) points.push(t, curve.gamma);
+  }
+  const end = arrived() ? until : curve.index * h;
+  return end > points[points.length - 2] ? [...points, end, curve.gamma] : points;
+}
 
 let runner = null;
 
@@ -52,7 +73,7 @@ function say(...texts) {
 }
 
 // The program of a state, with its numbers in the order that it wants them.
-function program(id) { return lab.programs[id]; }
+function program(place) { return typeof place === "number" ? lab.programs[place] : Building.assembled(place, lab.programs); }
 
 function ordered(manifest, fields, values) {
   return (manifest.parameters || []).map((parameter) => {
@@ -158,7 +179,12 @@ function rebuilt(playing = lab.playing) { fitted(); Controls.build(document.getE
 
 const act = {
   law(name) { const beta = lab.beta(); lab.state.law = name; lab.state.choices = {}; lab.state.values = {}; const field = lab.field("beta"); if (field && beta !== null && complaint(field, beta) === null) lab.state.values.beta = beta; rebuilt(); },
-  choice(name, value) { lab.state.choices[name] = value; rebuilt(); },
+  choice(name, value) { // what is wrong with it, where the library refuses it
+    const refused = Building.refusal(lawOf(lab.schema, lab.state.law), { ...lab.state.choices, [name]: value });
+    if (refused) return refused.text;
+    lab.state.choices[name] = value; rebuilt();
+    return null;
+  },
   value(field, value) { lab.state.values[field.path] = value; changedLive(); },
   start(name) { lab.state.start = name; lab.state.startValues = {}; lab.state.edited = null; lab.state.weights = null; rebuilt(); },
   startValue(field, value) { lab.state.startValues[field.path] = value; const on = lab.playing; begin(); if (on) play(); },
@@ -317,7 +343,7 @@ function nearestSpeed(rate) { return String(SPEEDS.reduce((best, each) => (Math.
 
 function open(name, show) {
   if (!Drawers.toggle(name, show)) return;
-  if (name === "lessons" && !document.getElementById("lessons").hasChildNodes()) Drawers.lessons(lab, act, 0);
+  if (name === "lessons" && !document.getElementById("lessons").hasChildNodes()) act.lesson(0);
   if (name === "map") Drawers.map(lab, act);
   if (name === "leave") Drawers.leave(lab, act);
 }
@@ -393,7 +419,7 @@ function playWhenSeen() {
 
 async function boot() {
   const packed = await unpacked(PACKED.packed);
-  lab.schema = packed.schema; lab.programs = packed.programs; lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.given = packed.given || null; lab.model = packed.model || null; lab.trails = true;
+  lab.schema = packed.schema; lab.programs = programsOf({ ...PACKED.squeezed, more: packed.programs }); lab.maps = packed.maps || []; lab.theory = packed.theory || null; lab.given = packed.given || null; lab.model = packed.model || null; lab.trails = true;
   const linked = fromLink(lab.schema, location.hash), opening = linked || checkedState(lab.schema, PACKED.state || {});
   lab.state = opening.state;
   runner = new Runner(document.getElementById("worker").textContent, hear);

@@ -27,12 +27,12 @@ const Panels = (() => {
     if (tables && lab.hasBounds() && beta !== null) {
       const top = Instruments.tabulated(tables.dirac, beta), low = Instruments.tabulated(tables.uniform, beta);
       if (top !== null) levels.push({ at: Math.exp(top), name: "one point (maximum)", below: true });
-      if (low !== null) levels.push({ at: Math.exp(low), name: "uniform (least)" });
+      if (low !== null) levels.push({ at: Math.exp(low), name: "uniform (least)", end: true });
     }
     const plateau = lab.seen("plateau"), clusters = lab.seen("cluster_count");
     if (plateau && clusters && clusters[0] > 1) levels.push({ at: plateau[0], name: `plateau: these ${clusters[0]} clusters as points`, below: true });
     const points = lab.history.series("energy");
-    if (!points.length) { pen.clear(tone.paper); pen.text(pen.width / 2, pen.height / 2, "this law has no such energy", { colour: tone.soft, size: 12, align: "center" }); return null; }
+    if (!points.length) return Instruments.words(pen, tone, "this law has no such energy");
     return Instruments.timeChart(pen, tone, scene(lab), { series: [{ points, colour: tone.accent }], levels });
   }
 
@@ -45,7 +45,7 @@ const Panels = (() => {
   // Rates of all modes of a step, from the fastest; those that grow are warm. On the circle, theory beside it.
   function drawSpectrum(pen, tone, lab) {
     const modes = lab.seen("spectrum");
-    if (!modes || !modes.length) { pen.clear(tone.paper); pen.text(pen.width / 2, pen.height / 2, `shown up to ${NUMBERS} numbers: take fewer tokens, or merge clusters`, { colour: tone.soft, size: 12, align: "center" }); return null; }
+    if (!modes || !modes.length) return Instruments.words(pen, tone, `shown up to ${NUMBERS} numbers, n (d − 1):`, "take fewer tokens, or merge clusters");
     const levels = [], polygon = lab.polygon();
     if (polygon !== null) levels.push({ at: polygon.rate, name: `${polygon.count} equal clusters, evenly spread: ${shown(polygon.rate, 3)}` });
     Instruments.modes(pen, tone, modes, levels);
@@ -53,7 +53,7 @@ const Panels = (() => {
   }
 
   function drawOrder(pen, tone, lab) {
-    const series = [{ points: lab.history.series("order_parameter"), colour: tone.accent, name: "order parameter" }, { points: lab.history.series("mean_cosine"), colour: tone.second, name: "mean cosine" }];
+    const series = [{ points: lab.history.series("order_parameter"), colour: tone.accent, name: "order" }, { points: lab.history.series("mean_cosine"), colour: tone.second, name: "mean cosine" }];
     const curve = lab.curve();
     if (curve) series.push({ points: curve, colour: tone.warm, dash: [5, 4], name: "theory, d → ∞" });
     const least = series[1].points.filter((_, k) => k % 2 === 1).reduce((a, b) => Math.min(a, b), 0);
@@ -95,7 +95,7 @@ const Panels = (() => {
   }
 
   function said(panel, lab) {
-    if (panel.name === "spectrum") { const modes = lab.seen("spectrum"); return modes && modes.length ? `of small changes, fastest ${shown(modes[0], 3)}` : ""; }
+    if (panel.name === "spectrum") { const modes = lab.seen("spectrum"); return modes && modes.length ? `fastest ${shown(modes[0], 3)}` : ""; }
     if (panel.name === "clusters") return clustersSaid(lab);
     const name = { energy: "energy", clusters: "cluster_count", order: "order_parameter" }[panel.name];
     const value = name ? lab.seen(name) : null;

@@ -177,7 +177,7 @@ const Stage = (() => {
         const at = py * wide + px;
         if (depth < deep[at]) continue;
         deep[at] = depth;
-        for (let c = 0; c < 3; c++) bytes[4 * at + c] += near * ([r, g, b][c] - bytes[4 * at + c]);
+        bytes[4 * at] += near * (r - bytes[4 * at]); bytes[4 * at + 1] += near * (g - bytes[4 * at + 1]); bytes[4 * at + 2] += near * (b - bytes[4 * at + 2]);
       }
     }
     pen.context.putImageData(image, 0, 0);

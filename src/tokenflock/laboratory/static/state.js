@@ -26,6 +26,7 @@ function variantKey(law, choices) {
 }
 
 function variantOf(law, choices) {
+  if (law.built) return Building.variant(law, choices);
   return law.variants[variantKey(law, choices)] || law.variants[Object.keys(law.variants)[0]];
 }
 
@@ -81,11 +82,20 @@ function checkedState(schema, raw) {
     const given = own(own(raw, "choices"), choice.name);
     state.choices[choice.name] = choice.options.includes(String(given)) ? String(given) : choice.default;
   }
+  checkedParts(chosen, state, tell);
   checkedPlace(schema, chosen, raw, own, state, tell);
   checkedValues(variantOf(chosen, state.choices).fields, own(raw, "values"), own, state.values, state, tell);
   checkedValues(startOf(schema, state.start).fields, own(raw, "startValues"), own, state.startValues, state, tell);
   checkedEdit(raw, own, state, tell);
   return { state, problems };
+}
+
+// Parts of a block that do not go together: the library says so, and the usual one takes its place.
+function checkedParts(law, state, tell) {
+  for (let refused = law.built && Building.refusal(law, state.choices); refused; refused = Building.refusal(law, state.choices)) {
+    tell(refused.text);
+    state.choices[refused.name] = law.choices.find((choice) => choice.name === refused.name).default;
+  }
 }
 
 function checkedPlace(schema, law, raw, own, state, tell) {

@@ -142,7 +142,8 @@ channel.port1.onmessage = () => {
   let count = 0;
   const begun = now;
   try {
-    while (owed >= 1 && performance.now() - begun < BATCH) {
+    // a batch ends before the step that would outlast it: a picture need not wait for that one
+    while (owed >= 1 && (count === 0 || performance.now() - begun + stepping < BATCH)) {
       advance(); owed -= 1; count += 1;
       if (until !== null && state.t >= until - 1e-9) { playing = false; self.postMessage({ kind: "ended", run, t: state.t }); break; }
     }
