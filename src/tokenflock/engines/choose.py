@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines import batch, lanes
+from tokenflock.engines import batch, lanes, sharing
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.systems import Systems
@@ -25,6 +25,7 @@ TENSOR_CORES = (  # three products of rounded halves recover single precision on
 )
 LARGEST = 131_072  # systems in one call of the GPU kernel
 SLOTS = 256  # systems that XLA runs side by side on a CPU: their matrices stay in the cache
+NEAREST = 64  # tokens from which tiles in the cache of a core are faster than XLA's matrices
 PACKET = 256  # systems drawn at once on a CPU: one shape, compiled once
 
 
@@ -57,7 +58,7 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     if name in refusals and (refusal := refusals[name]()):
         raise UserError(f"engine {name!r}: {refusal}; use engine='batch'")
     if name == "auto":
-        name, why = _automatic(refusals, gpu, n, lanes.slower(job, n, d))
+        name, why = _automatic(refusals, job, gpu, n, lanes.slower(job, n, d))
     else:
         why = "asked for"
     chunk = _chunk(name, job, systems, rotated, n, d, count, memory)
@@ -66,13 +67,15 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
 
 
 def _automatic(
-    refusals: dict[str, Callable[[], str | None]], gpu: bool, n: int, slower: str | None
+    refusals: dict[str, Callable[[], str | None]], job: Job, gpu: bool, n: int, slower: str | None
 ) -> tuple[str, str]:
     """The fastest engine that does not refuse, and why it is the one."""
     if not gpu:
         refusal = slower or refusals["lanes"]()
         if refusal is None:
             return "lanes", "a compiled loop serves this law on a CPU"
+        if n >= NEAREST and refusals["tiled"]() is None and _tiled().nearby(job.law) is None:
+            return "tiled", f"no GPU, and {refusal}"
         return "batch", f"no GPU, and {refusal}"
     refusal = refusals["resident"]()
     if refusal is None:
@@ -177,21 +180,22 @@ def _run(
         )
     elif name == "lanes":
         values = lanes.run(job, np.asarray(x), swept, tell)
+    elif name == "tiled" and packets:
+        values = sharing.run(job, np.asarray(x), keys, swept, _tiles(job, swept), tell)
     else:
         with jax.default_matmul_precision(
             "highest" if packets or job.dtype == "float64" else TENSOR_CORES
         ):
             tiles = _tiles(job, swept) if name == "tiled" else None
-            slots = slots if tiles is None else None
             values = batch.run(job, x, jnp.asarray(keys), swept, slots, tell, tiles)
-    if not packets or name in ("resident", "tiled"):
+    if not packets or name == "resident":
         tell(np.arange(count), values)
     return {key: value[:count] for key, value in values.items()}
 
 
 def _tiles(job: Job, swept: list[Any]) -> batch.Tiles:
     """How the law of a job listens by tiles here."""
-    return batch.Tiles(_tiled().peaked(job, swept), interpret=jax.default_backend() != "gpu")
+    return batch.Tiles(_tiled().peaked(job, swept), interpret=False)
 
 
 def _packet(systems: Systems, ids: np.ndarray, rotated: bool) -> tuple[np.ndarray, jax.Array]:

@@ -116,13 +116,18 @@ def _densities(
     return values
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return allowed or 1
+
+
 def in_groups(
     group: Callable[[int], None], count: int, size: int, tell: Callable[[np.ndarray], None]
 ) -> None:
     """group(first) for the first system of each group, on all cores; `tell` who is done."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     firsts = range(0, count, size)
-    with ThreadPoolExecutor(cores) as threads:
+    with ThreadPoolExecutor(cores()) as threads:
         try:
             for first, _ in zip(firsts, threads.map(group, firsts)):
                 tell(np.arange(first, min(first + size, count)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -26,6 +27,7 @@ from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.streamed import Streamed
 from tokenflock.dynamics.unnormalised import Clock
 from tokenflock.engines.job import Job
+from tokenflock.engines.native.attending import attend
 from tokenflock.errors import UserError
 from tokenflock.parts.given_heads import GivenHeads
 from tokenflock.parts.no_mask import NoMask
@@ -89,16 +91,25 @@ class TiledBlock(Block):
         def by_rows(q: Array, k: Array, v: Array) -> tuple[Array, Array]:
             return listen_by_rows(q, k, v, w, beta, self.shift(beta), how)
 
-        heard, total = jax.vmap(self._where(by_tiles, by_rows, Q))(Q, K, V)
+        def in_cache(q: Array, k: Array, v: Array) -> tuple[Array, Array]:
+            return attend(q, k, v, w, beta, self.shift(beta), how.divides, how.unit)
+
+        near = in_cache if nearby(self) is None else None
+        heard, total = jax.vmap(self._where(by_tiles, by_rows, Q, near))(Q, K, V)
         return heard, total[..., None]
 
-    def _where(self, on_chip: Callable, elsewhere: Callable, x: Array) -> Callable:
-        """The kernel on a GPU in single precision, or where it is asked for; else by rows."""
+    def _where(
+        self, on_chip: Callable, elsewhere: Callable, x: Array, near: Callable | None = None
+    ) -> Callable:
+        """The kernel on a GPU in single precision, or where it is asked for; the one of a CPU,
+        where there is no GPU; else by rows.
+        """
         if self.interpret:
             return on_chip
         if x.dtype != jnp.float32:
             return elsewhere
-        return partial(jax.lax.platform_dependent, cuda=on_chip, default=elsewhere)
+        ways = {"cuda": on_chip} | ({} if near is None else {"cpu": near})
+        return partial(jax.lax.platform_dependent, **ways, default=elsewhere)
 
 
 class _TiledAttention(Dynamics):
@@ -163,6 +174,17 @@ def law_refusal(law: Dynamics, w: np.ndarray, d: int) -> str | None:
     width = max(d if np.ndim(side) < 2 else side.shape[1] for side in (M.Q, M.K, M.V))
     if width > WIDEST:
         return f"queries and values of {width} coordinates do not fit on chip (at most {WIDEST})"
+    return None
+
+
+def nearby(law: Dynamics) -> str | None:
+    """Why a law that listens by tiles has no kernel for the CPU here, or None if it has."""
+    if jax.default_backend() != "cpu":
+        return "there is another device"
+    if find_spec("llvmlite") is None:
+        return "the tiles of a CPU need llvmlite (pip install numba)"
+    if not isinstance(law.as_block().mask, NoMask):
+        return "the tiles of a CPU have no mask"
     return None
 
 
