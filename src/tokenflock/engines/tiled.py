@@ -28,15 +28,15 @@ from tokenflock.dynamics.streamed import Streamed
 from tokenflock.dynamics.unnormalised import Clock
 from tokenflock.engines.job import Job
 from tokenflock.engines.native.attending import attend
+from tokenflock.engines.peaks import is_peaked, peaked
 from tokenflock.errors import UserError
-from tokenflock.parts.given_heads import GivenHeads
 from tokenflock.parts.no_mask import NoMask
-from tokenflock.parts.no_positions import NoPositions
 from tokenflock.parts.no_weighing import NoWeighing
 from tokenflock.parts.positions import Positions
-from tokenflock.parts.post import Post
 from tokenflock.parts.softmax_weighing import SoftmaxWeighing
 from tokenflock.shapes import Array, Scalar, Time, Tokens, Weights
+
+__all__ = ["TiledBlock", "for_many", "is_peaked", "peaked", "tiled"]
 
 FEWEST = 64  # tokens below which a matrix of all pairs is no burden to many systems
 MANY = 2048  # tokens from which it is one to a single system
@@ -182,7 +182,7 @@ def nearby(law: Dynamics) -> str | None:
     if jax.default_backend() != "cpu":
         return "there is another device"
     if find_spec("llvmlite") is None:
-        return "the tiles of a CPU need llvmlite (pip install numba)"
+        return "the tiles of a CPU need llvmlite (pip install llvmlite)"
     if not isinstance(law.as_block().mask, NoMask):
         return "the tiles of a CPU have no mask"
     return None
@@ -194,27 +194,3 @@ def for_many(law: Dynamics, x: Tokens, w: Any) -> Dynamics:
     if n < MANY or isinstance(law, (Fast, Streamed)) or law_refusal(law, w, d) is not None:
         return law
     return tiled(law, is_peaked(law, [law.inverse_temperature], w), interpret=False)
-
-
-def peaked(job: Job, swept: list[Any]) -> bool:
-    """Whether each token is its own largest logit in every system of a job."""
-    beta = [values for path, values in zip(job.paths, swept) if path[-1] == "beta"]
-    return is_peaked(job.law, beta or [job.law.inverse_temperature], job.w)
-
-
-def is_peaked(law: Dynamics, beta: list[Any], w: Any) -> bool:
-    """Whether each token is its own largest logit: unit vectors that ask and answer by themselves,
-    attract, see themselves, and all count.
-    """
-    block = law.as_block()
-    heads, norm, zero = block.heads, block.norm, jnp.zeros((), jnp.int32)
-    return (
-        isinstance(heads, GivenHeads)
-        and all(part is None for part in (heads.Q, heads.K, heads.q, heads.k))
-        and isinstance(block.positions, NoPositions)
-        and isinstance(norm, Post)
-        and norm.first is None
-        and (isinstance(block.mask, NoMask) or bool(block.mask.sees(zero, zero)))
-        and all(value is not None and bool(np.all(np.asarray(value) >= 0)) for value in beta)
-        and bool((np.asarray(w) > 0).all())
-    )

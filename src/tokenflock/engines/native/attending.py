@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 
 import jax
 import jax.numpy as jnp
@@ -11,21 +10,17 @@ from jaxtyping import Float
 
 from tokenflock.shapes import Array, Points, Scalar, Tokens, Weights
 
-PREFIX = "tokenflock."
-
 
 @cache
-def ready() -> bool:
-    """Whether the kernel can be had here; XLA knows it from then on."""
-    if find_spec("llvmlite") is None:
-        return False
+def known(lanes: int) -> str:
+    """What the names begin with by which XLA knows the kernel, in vectors of so many numbers."""
     from tokenflock.engines.native import hearing
-    from tokenflock.engines.native.machine import handlers, lanes
+    from tokenflock.engines.native.machine import handlers
 
-    found = handlers(str(hearing.module(lanes())), ("alike", "apart"))
-    for name, function in found.items():
-        jax.ffi.register_ffi_target(PREFIX + name, jax.ffi.pycapsule(function), platform="cpu")
-    return True
+    prefix = f"tokenflock.{lanes}."
+    for name, function in handlers(str(hearing.module(lanes)), ("alike", "apart")).items():
+        jax.ffi.register_ffi_target(prefix + name, jax.ffi.pycapsule(function), platform="cpu")
+    return prefix
 
 
 def attend(
@@ -42,7 +37,9 @@ def attend(
 
     `alike`: q, k and v are the same unit vectors and c >= 0.
     """
-    ready()
+    from tokenflock.engines.native import machine
+
+    prefix = known(machine.lanes())
     bound = 0.0 if alike else jnp.abs(c) * jnp.sqrt(_longest(q) * _longest(k))
     numbers = jnp.stack([jnp.asarray(a, q.dtype) for a in (c, shift, float(divides), bound)])
     shapes = (
@@ -50,7 +47,7 @@ def attend(
         jax.ShapeDtypeStruct(q.shape[:1], q.dtype),
     )
     name, arrays = ("alike", (q,)) if alike else ("apart", (q, k, v))
-    call = jax.ffi.ffi_call(PREFIX + name, shapes, vmap_method="broadcast_all")
+    call = jax.ffi.ffi_call(prefix + name, shapes, vmap_method="broadcast_all")
     heard, total = call(*arrays, w, numbers)
     return heard, total
 

@@ -2,26 +2,28 @@
 
     heard_i = sum_j A_ij v_j,   A_ij = w_j e^{c <q_i, k_j> - s}, or over its sum over j
 
-A tile is SIDE queries times SIDE keys. Its logits are a product of matrices that holds 6 rows and
-two vectors of columns in registers; its exponentials are made where they lie, in base two; and it
-is multiplied into what is heard. The matrix A never leaves the nearest cache. Where queries, keys
-and values are the same unit vectors the tiles (I, J) and (J, I) are each other's transpose and are
-computed once, and c itself is above every logit. Elsewhere the largest logit is carried along
-(online softmax) unless the lengths of queries and keys say that nothing can overflow.
+A tile has 48 queries and 48 keys (96 with vectors of sixteen). Its logits are a product of matrices
+that holds 6 rows and two vectors of columns in registers; its exponentials are made where they lie,
+in base two; and it is multiplied into what is heard. The matrix A never leaves the nearest cache.
+Where queries, keys and values are the same unit vectors the tiles (I, J) and (J, I) are each
+other's transpose and are computed once, and c itself is above every logit. Elsewhere the largest
+logit is carried along (online softmax) unless the lengths of queries and keys say that nothing can overflow.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from llvmlite import ir
 
-from tokenflock.engines.native.writer import FUSE, PLACE, REAL, WHOLE, Writer
+from tokenflock.engines.native.writer import PLACE, REAL, WHOLE, Writer
 
 ROWS = 6  # of a product in registers: 12 sums, two columns and a row are 15 of 16 registers
-SIDE = 48  # of a tile: a multiple of ROWS and of two vectors
+TILES = 4  # of queries that stay in the second-level cache while keys go by
 GENTLE = 40.0  # logits below this overflow nowhere
 LOG2E = math.log2(math.e)
 UNSEEN = -1e30
@@ -42,6 +44,7 @@ class _Parts:
 
     def __init__(self, module: ir.Module, lanes: int) -> None:
         self.module, self.lanes, self.panel = module, lanes, 2 * lanes
+        self.side = ROWS * lanes  # of a tile: a multiple of ROWS and of two vectors
 
     def writer(self, name: str, kinds: list[ir.Type]) -> Writer:
         return Writer(self.module, name, kinds, self.lanes)
@@ -161,23 +164,23 @@ class _Parts:
         gentle = build.fcmp_ordered("<=", bound, REAL(GENTLE))
         online = build.and_(divided, build.not_(gentle))
         w.call(self.packed(), q, k, v, weights, room, n, m, e)
-        with w.loop(tall, SIDE) as i, w.loop(tall, SIDE, i if alike else 0) as j:
-            rows, columns = (w.least(SIDE, build.sub(tall, one)) for one in (i, j))
+        with self._tiles(w, tall, alike) as (i, j):
+            rows, columns = (w.least(self.side, build.sub(tall, one)) for one in (i, j))
             with w.loop(columns, self.panel) as p:
                 w.call(
                     self.product(False),
                     *(w.at(at.Q, w.times(i, m)), m, 1),
                     *(w.at(at.K, w.times(w.plus(j, p), m)), self.panel, m),
-                    *(w.at(at.E, p), SIDE, rows, self.panel),
+                    *(w.at(at.E, p), self.side, rows, self.panel),
                 )
-            tile = at.E, SIDE, rows, columns, slope
+            tile = at.E, self.side, rows, columns, slope
             own, other = (
                 (w.at(at.w, one), w.at(at.Z, w.times(one, self.lanes)), w.times(one, wide))
                 for one in (i, j)
             )
             Z_columns = w.at(at.down, j)
             even = (*tile, offset, own[0], other[0], own[1], Z_columns)
-            back = (at.E, 1, SIDE, w.at(at.V, own[2]), wide, rows)
+            back = (at.E, 1, self.side, w.at(at.V, own[2]), wide, rows)
             if alike:
                 with build.if_else(build.icmp_signed("!=", i, j)) as (apart, same):
                     with apart:
@@ -195,10 +198,21 @@ class _Parts:
                         w.call(self.weigh_online(), *tile, *more)
                     with plain:
                         w.call(self.weigh(False), *even)
-            forth = (at.E, SIDE, 1, w.at(at.V, other[2]), wide, columns)
+            forth = (at.E, self.side, 1, w.at(at.V, other[2]), wide, columns)
             w.call(self.product(True), *forth, w.at(at.H, own[2]), wide, rows, wide)
         w.call(self.told(), room, heard, total, divides, n, m, e)
         return w.end()
+
+    @contextmanager
+    def _tiles(self, w: Writer, tall: Any, alike: bool) -> Iterator[tuple[Any, Any]]:
+        """The first query and the first key of every tile, or of every other one of a pair. Keys
+        that were fetched from afar serve several tiles of queries.
+        """
+        strip = TILES * self.side
+        with w.loop(tall, strip) as far, w.loop(tall, self.side, far if alike else 0) as j:
+            end = w.least(w.plus(far, strip), w.plus(j, self.side) if alike else tall)
+            with w.loop(w.least(end, tall), self.side, far) as i:
+                yield i, j
 
     @cache  # noqa: B019
     def packed(self) -> Any:
@@ -222,17 +236,28 @@ class _Parts:
             w.store(weight, at.w, j)
             seen = build.fcmp_ordered(">", weight, REAL(0.0))
             w.store(build.select(seen, REAL(0.0), REAL(UNSEEN)), at.bias, j)
-            panel = build.srem(j, WHOLE(self.panel))
-            across = w.plus(w.times(build.sub(j, panel), m), panel)
-            with w.loop(m) as c:
-                place = w.plus(w.times(j, m), c)
-                w.store(w.number(q, place), at.Q, place)
-                there = w.plus(across, w.times(c, self.panel))
-                w.store(w.number(k, place), at.K, there)
             with w.loop(e) as c:
                 said = w.number(v, w.plus(w.times(j, e), c))
                 w.store(build.fmul(weight, said), at.V, w.plus(w.times(j, wide), c))
+        with w.loop(w.times(n, m)) as place:
+            w.store(w.number(q, place), at.Q, place)
+        blocks = build.sub(n, build.srem(n, WHOLE(self.lanes)))
+        even = build.icmp_signed("==", build.srem(m, WHOLE(self.lanes)), WHOLE(0))
+        blocks = build.select(even, blocks, WHOLE(0))
+        with w.loop(blocks, self.lanes) as j, w.loop(m, self.lanes) as c:
+            square = [w.load(k, w.plus(w.times(w.plus(j, r), m), c)) for r in range(self.lanes)]
+            there = w.plus(self._across(w, j, m), w.times(c, self.panel))
+            for r, line in enumerate(w.turned(square)):
+                w.store(line, at.K, w.plus(there, r * self.panel))
+        with w.loop(n, 1, blocks) as j, w.loop(m) as c:
+            there = w.plus(self._across(w, j, m), w.times(c, self.panel))
+            w.store(w.number(k, w.plus(w.times(j, m), c)), at.K, there)
         return w.end()
+
+    def _across(self, w: Writer, j: Any, m: Any) -> Any:
+        """Where the first coordinate of key j lies."""
+        within = w.build.srem(j, WHOLE(self.panel))
+        return w.plus(w.times(w.build.sub(j, within), m), within)
 
     @cache  # noqa: B019
     def told(self) -> Any:
@@ -282,7 +307,9 @@ class _Parts:
         q, v = given[0], given[0 if alike else 2]
         (systems, n, m), (_, _, e) = (self._shape(w, one, word) for one in (q, v))
         tall, wide = w.up(n, self.panel), w.up(e, self.lanes)
-        floats = w.plus(w.times(tall, w.plus(w.times(2, w.plus(m, wide)), 4 + self.lanes)), SIDE**2)
+        floats = w.plus(
+            w.times(tall, w.plus(w.times(2, w.plus(m, wide)), 4 + self.lanes)), self.side**2
+        )
         size = w.times(w.plus(floats, 16), 4)
         malloc = w.declared("malloc", ir.FunctionType(PLACE, [WHOLE]))
         free = w.declared("free", ir.FunctionType(ir.VoidType(), [PLACE]))

@@ -35,13 +35,13 @@ def lanes() -> int:
     return 16 if llvm.get_host_cpu_features().get("avx512f") else 8
 
 
-def compiled(text: str) -> Function:
-    """The function `run` of a text."""
+def compiled(text: str, name: str = "run", words: str = "pppppipii") -> Function:
+    """The function of a text with this name: p is a place, all else a whole number."""
     if text not in _LOADED:
         engine = _engine(text)
-        words = [ctypes.c_void_p] * 5 + [ctypes.c_int64, ctypes.c_void_p] + [ctypes.c_int64] * 2
-        kind = ctypes.CFUNCTYPE(None, *words)
-        _LOADED[text] = engine, kind(engine.get_function_address("run"))
+        kinds = [ctypes.c_void_p if word == "p" else ctypes.c_int64 for word in words]
+        kind = ctypes.CFUNCTYPE(None, *kinds)
+        _LOADED[text] = engine, kind(engine.get_function_address(name))
     return _LOADED[text][1]
 
 

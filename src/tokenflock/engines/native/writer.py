@@ -107,6 +107,21 @@ class Writer:
         call = self.declared(name, kind)
         return self.build.call(call, [*start, vector], fastmath=("reassoc", "nsz"))
 
+    def turned(self, square: Sequence[Any]) -> list[Any]:
+        """As many vectors as lanes, rows and columns exchanged."""
+        lines, width = list(square), 1
+        while width < self.lanes:
+            for r in (r for r in range(self.lanes) if not r & width):
+                a, b = lines[r], lines[r + width]
+                first = [self.lanes + i - width if i & width else i for i in range(self.lanes)]
+                second = [self.lanes + i if i & width else i + width for i in range(self.lanes)]
+                lines[r], lines[r + width] = (
+                    self.build.shuffle_vector(a, b, ir.Constant(self.words, mask))
+                    for mask in (first, second)
+                )
+            width *= 2
+        return lines
+
     def declared(self, name: str, kind: ir.FunctionType) -> Any:
         """A function that others have written."""
         return self.module.globals.get(name) or ir.Function(self.module, kind, name)
