@@ -7,7 +7,8 @@ that holds 6 rows and two vectors of columns in registers; its exponentials are 
 in base two; and it is multiplied into what is heard. The matrix A never leaves the nearest cache.
 Where queries, keys and values are the same unit vectors the tiles (I, J) and (J, I) are each
 other's transpose and are computed once, and c itself is above every logit. Elsewhere the largest
-logit is carried along (online softmax) unless the lengths of queries and keys say that nothing can overflow.
+logit is carried along (online softmax) unless the lengths of queries and keys say that nothing can
+overflow.
 """
 
 from __future__ import annotations
