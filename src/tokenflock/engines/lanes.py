@@ -27,7 +27,7 @@ from tokenflock.solvers.layer import Layer
 
 LIMITS = (  # tokens and coordinates up to which the loop made of equations is the faster
     (256, 8),
-    (63, 16),
+    (64, 16),
 )
 
 
