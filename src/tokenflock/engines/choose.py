@@ -27,6 +27,7 @@ LARGEST = 131_072  # systems in one call of the GPU kernel
 SLOTS = 256  # systems that XLA runs side by side on a CPU: their matrices stay in the cache
 NEAREST = 64  # tokens from which tiles in the cache of a core are faster than XLA's matrices
 PACKET = 256  # systems drawn at once on a CPU: one shape, compiled once
+FEWEST_DRAWN, COORDINATES_DRAWN = 8, 2**19
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,8 @@ def _run(
     if name == "resident" or not packets:
         x, keys = systems.draw(ids, rotated)
     else:  # drawn in packets of one shape, so that nothing is compiled for the last, smaller one
-        parts = [_packet(systems, ids[k : k + PACKET], rotated) for k in range(0, len(ids), PACKET)]
+        size = packet(*systems.start.shape)
+        parts = [_packet(systems, ids[k : k + size], rotated) for k in range(0, len(ids), size)]
         x = np.concatenate([part[0] for part in parts])
         keys = jax.random.wrap_key_data(jnp.concatenate([part[1] for part in parts]))
     if systems.matrices is not None:
@@ -198,8 +200,16 @@ def _tiles(job: Job, swept: list[Any]) -> batch.Tiles:
     return batch.Tiles(_tiled().peaked(job, swept), interpret=False)
 
 
+def packet(n: int, d: int) -> int:
+    """How many systems of a size are drawn at once on a CPU: fewer of large ones, for what fills up
+    a packet is drawn in vain.
+    """
+    return max(FEWEST_DRAWN, min(PACKET, COORDINATES_DRAWN // (n * d)))
+
+
 def _packet(systems: Systems, ids: np.ndarray, rotated: bool) -> tuple[np.ndarray, jax.Array]:
-    padded = np.concatenate([ids, np.repeat(ids[-1:], PACKET - len(ids), axis=0)])
+    spare = packet(*systems.start.shape) - len(ids)
+    padded = np.concatenate([ids, np.repeat(ids[-1:], spare, axis=0)])
     x, keys = systems.draw(padded, rotated)
     return np.asarray(x)[: len(ids)], jax.random.key_data(keys)[: len(ids)]
 
