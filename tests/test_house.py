@@ -50,7 +50,7 @@ ONLY_IN = {  # heavy libraries, and the rooms that may import them
     "cyclopts": {"cli"},
     "rich": {"cli"},
     "diffrax": {"engines"},
-    "numba": {"engines"},
+    "llvmlite": {"engines"},
     "optax": {"gpt", "steering"},
     "safetensors": {"gpt"},
     "distributed": {"sweeps"},

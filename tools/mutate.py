@@ -75,7 +75,7 @@ NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds 
     "dynamics/neural_ode dynamics/feed_forward": "laws/formulas laws/compositions",
     "solvers/solver solvers/euler_maruyama": "laws/solvers oracles/particles_noise",
     "observables/observable": "laws/observables laws/degenerate",
-    "engines/_lane_loop engines/lanes": "laws/lanes laws/settling faults/stores",
+    "engines/native/densities engines/lanes": "laws/lanes laws/settling faults/stores",
     "engines/_patience": "laws/extremes laws/events laws/lanes",
     "engines/_split_products engines/resident": "laws/engines laws/settling",
     "engines/batch": "laws/ensembles laws/settling laws/randomness",
@@ -114,7 +114,9 @@ NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds 
     "probing/own_gpt": "gpt/watching probing/blocks",
     "probing/streaming probing/surveying": "probing/statistics faults/files",
     "probing/weights": "probing/figure1 gpt/watching",
-    "gpt/bigram gpt/feed_forward gpt/multi_head gpt/residual gpt/ladder": "gpt/rungs gpt/ladder gpt/learning",
+    "gpt/bigram gpt/feed_forward gpt/multi_head gpt/residual gpt/ladder": (
+        "gpt/rungs gpt/ladder gpt/learning"
+    ),
     "gpt/gpt gpt/fast gpt/head gpt/positions": "gpt/rungs gpt/ladder gpt/watching",
     "gpt/checkpoint gpt/language gpt/training": "gpt/learning gpt/training gpt/watching",
     "gpt/probing gpt/watching gpt/flowing": "gpt/watching",
@@ -123,7 +125,16 @@ NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds 
     "reproduction/scale": "papers/items papers/reproduce",
 }
 NEAR = 4  # test files that speak of a source file: those that do so most
-LIBRARIES = ["pytest", "hypothesis", "jax", "jax.numpy", "diffrax", "optax", "optimistix", "numba"]
+LIBRARIES = [
+    "pytest",
+    "hypothesis",
+    "jax",
+    "jax.numpy",
+    "diffrax",
+    "optax",
+    "optimistix",
+    "llvmlite",
+]
 LIBRARIES += [
     "scipy.stats",
     "scipy.integrate",

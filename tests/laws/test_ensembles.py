@@ -123,7 +123,7 @@ def both(switch, law, start, observe, **options):
 @pytest.mark.parametrize("engine", ["batch", "lanes", "resident"])
 def test_turning_tokens_into_n_dimensions_changes_nothing(engine):
     if engine == "lanes":
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
     observe = [PairDensity(delta=0.3)] if engine == "lanes" else [MeanCosine(), MinimumCosine()]
     on, off = both(
         "rotate",
@@ -278,7 +278,7 @@ def test_the_cut_of_the_work_changes_nothing():
 
 
 def test_one_seed_gives_the_same_systems_to_every_engine():
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     observe, options = (
         [PairDensity(delta=0.5)],
         {"over": {"beta": [1.0, 6.0]}, "repeats": 3, "keep": True} | SHORT,

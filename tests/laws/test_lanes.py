@@ -11,16 +11,17 @@ import sys
 import jax
 import numpy as np
 import pytest
+from llvmlite import ir
 
 from tokenflock.dynamics import Clock, Noisy, SelfAttention, Sinkhorn, Unnormalised
 from tokenflock.engines import batch, lanes
 from tokenflock.engines.job import Job
+from tokenflock.engines.native import machine
+from tokenflock.engines.native.writer import PLACE, WHOLE, Writer
 from tokenflock.events import Consensus
 from tokenflock.observables import PairDensity
 from tokenflock.precision import cast, precision
 from tokenflock.solvers import Layer
-
-pytest.importorskip("numba")
 
 BETA, H, DELTA = (0, "beta"), (1, "h"), (2, 0, "delta")
 STEPS = np.array([0, 1, 5, 20, 60, 100])
@@ -126,24 +127,27 @@ def test_no_beta_overflows_the_softmax(beta):
 
 
 def test_the_exponential_is_right_to_rounding():
-    import numba
-
-    from tokenflock.engines._lane_loop import LANES, exponential, load, store
-
-    @numba.njit
-    def powers(y):
-        for k in range(len(y)):
-            store(y, k, exponential(load(y, k)))
-
-    y = np.linspace(-126, 127.4, 1000 * LANES, dtype=np.float32).reshape(-1, LANES)
+    wide = machine.lanes()
+    writer = Writer(ir.Module(), "powers", [PLACE, WHOLE], wide)
+    writer.function.linkage = "external"
+    with writer.loop(writer.args[1], wide) as k:
+        writer.store(writer.power(writer.load(writer.args[0], k)), writer.args[0], k)
+    writer.end()
+    powers = machine.compiled(str(writer.module), "powers", "pi")
+    y = np.linspace(-126, 127.4, 16_000, dtype=np.float32)
     true = 2.0 ** y.astype(np.float64)
-    powers(y)
+    powers(y.ctypes.data, len(y))
     assert np.abs(y / true - 1).max() < 3e-7
-    edge = np.array([[-1e6, -127, 0, 128, 1e6, *[0] * (LANES - 5)]], np.float32)
-    powers(edge)
-    assert np.array_equal(
-        edge[0, :5], np.array([2.0**-126, 2.0**-126, 1, np.inf, np.inf], np.float32)
-    )
+    edge = np.array([-1e6, -127, 0, 128, 1e6, *[np.nan] * 11], np.float32)
+    powers(edge.ctypes.data, len(edge))
+    assert np.array_equal(edge[:5], np.array([2.0**-126, 2.0**-126, 1, np.inf, np.inf], np.float32))
+    assert np.isnan(edge[5:]).all()
+
+
+@pytest.mark.parametrize("wide", [8, 16])
+def test_vectors_of_either_width_give_the_numbers_of_batch(monkeypatch, wide):
+    monkeypatch.setattr(machine, "lanes", lambda: wide)
+    check(*both(job(SelfAttention(beta=2.0), 7), tokens(7, 3)))
 
 
 def test_settling_changes_nothing():
@@ -180,14 +184,16 @@ def test_refusals_are_sentences():
     assert all(sentence.startswith("the compiled loop ") for sentence in refused)
 
 
-def test_a_second_process_compiles_nothing():
-    lanes.run(job(SelfAttention(), 7), tokens(7, 3), [])
+def test_a_second_process_compiles_nothing(tmp_path):
+    """The machine code is kept where JAX keeps its own."""
     code = (
-        "import numpy as np; from tests.laws.test_lanes import *; lanes.run(job(SelfAttention(),"
-        " 7), tokens(7, 3), []);from tokenflock.engines._lane_loop import loop;"
-        " print(sum(loop.stats.cache_hits.values()), loop.stats.cache_misses)"
+        f"import jax; jax.config.update('jax_compilation_cache_dir', {str(tmp_path)!r});"
+        "from tests.laws.test_lanes import *; made = machine._made;"
+        "machine._made = lambda text: print('compiled') or made(text);"
+        "lanes.run(job(SelfAttention(), 7), tokens(7, 3), [])"
     )
-    out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
-    assert out.strip() == "1 Counter()"
+    outs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert [out.stdout.strip() for out in outs] == ["compiled", ""]

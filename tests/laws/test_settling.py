@@ -54,7 +54,7 @@ def gathered(n, d, seed=0):
 
 @pytest.mark.parametrize("name", ["repulsive", "repulsive USA"])
 def test_the_compiled_loop_follows_tokens_that_leave_their_consensus(name):
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     work, x = job(LAWS[name], 5, delta=DELTA), gathered(5, 3)
     found = lanes.run(work, x, [])["pair_density"]
     assert (found[:, 0] == 1).all() and (found[:, -1] < 0.6).all()
@@ -62,7 +62,7 @@ def test_the_compiled_loop_follows_tokens_that_leave_their_consensus(name):
 
 def test_the_compiled_loop_does_not_rest_unless_it_may():
     """Under an attraction that turns into a repulsion, by the sign of h, tokens meet and part."""
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     path = ((1, "h"),)
     work = job(SelfAttention(beta=1.0), 5, path, delta=DELTA, settle=False)
     found = lanes.run(work, gathered(5, 3), [np.full(20, -0.1, np.float32)])["pair_density"]
@@ -78,7 +78,7 @@ def test_every_frame_of_the_compiled_loop_is_that_of_batch_but_for_pairs_on_the_
     """Frame by frame and system by system, the last frame too: a mean over all of them would hide
     one that is wrong.
     """
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     work, x = job(law, n, delta=DELTA), tokens(n, d)
     watched = job(law, n, observe=(InnerProducts(),), settle=False)
     with precision("float32"):

@@ -4,6 +4,8 @@ of `batch`, strips the observables of whole matrices.
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +24,8 @@ from tokenflock.dynamics import (
 )
 from tokenflock.dynamics._streaming import by_products
 from tokenflock.dynamics._tiles import Listening, listen, listen_by_rows
-from tokenflock.engines import tiled
+from tokenflock.engines import choose, tiled
+from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Job
 from tokenflock.errors import UserError
 from tokenflock.observables import Energy, MeanCosine, OrderParameter, PairDensity
@@ -97,8 +100,13 @@ def test_small_numbers_keep_their_digits():
     np.testing.assert_allclose(heard, wanted, rtol=0, atol=3e-10)
 
 
-def test_the_engine_gives_the_numbers_of_batch():
-    """Many systems, several betas, a law with matrices, one with heads, a mask and a norm."""
+@pytest.mark.parametrize("on_chip", [True, False])
+def test_the_engine_gives_the_numbers_of_batch(monkeypatch, on_chip):
+    """Many systems, several betas, a law with matrices, one with heads, a mask and a norm: by the
+    kernel of a GPU, interpreted, and as a CPU does it.
+    """
+    how = partial(Tiles, interpret=on_chip)
+    monkeypatch.setattr(choose, "_tiles", lambda job, swept: how(tiled.peaked(job, swept)))
     laws = [
         (SelfAttention(), 6, {"beta": [1.0, 3.0]}, Layer(h=0.1)),
         (Attention.example(d=6), 6, {}, RK4(h=0.1)),

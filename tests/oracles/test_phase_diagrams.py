@@ -43,7 +43,7 @@ REPEATS = {2: 512, 32: 128}
 
 @pytest.fixture
 def lanes():
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     return "lanes"
 
 

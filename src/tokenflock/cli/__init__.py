@@ -7,11 +7,14 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from tokenflock.cli.waiting import later
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command. Mistakes end in one clear line and exit code 2, failures in exit code 1,
     Ctrl-C in exit code 130.
     """
+    later("xarray")
     from tokenflock.cli import stopping
 
     with stopping.obeying():

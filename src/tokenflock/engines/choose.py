@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines import batch, lanes
+from tokenflock.engines import batch, lanes, sharing
 from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
@@ -27,7 +27,9 @@ TENSOR_CORES = (  # three products of rounded halves recover single precision on
 )
 LARGEST = 131_072  # systems in one call of the GPU kernel
 SLOTS = 256  # systems that XLA runs side by side on a CPU: their matrices stay in the cache
+NEAREST = 64  # tokens from which tiles in the cache of a core are faster than XLA's matrices
 PACKET = 256  # systems drawn at once on a CPU: one shape, compiled once
+FEWEST_DRAWN, COORDINATES_DRAWN = 8, 2**19
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     if name in refusals and (refusal := refusals[name]()):
         raise UserError(f"engine {name!r}: {refusal}; use engine='batch'")
     if name == "auto":
-        name, why = _automatic(refusals, gpu, n, lanes.slower(job, n, d))
+        name, why = _automatic(refusals, job, gpu, n, lanes.slower(job, n, d))
     else:
         why = "asked for"
     chunk = _chunk(name, job, systems, rotated, n, d, count, memory)
@@ -68,13 +70,15 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
 
 
 def _automatic(
-    refusals: dict[str, Callable[[], str | None]], gpu: bool, n: int, slower: str | None
+    refusals: dict[str, Callable[[], str | None]], job: Job, gpu: bool, n: int, slower: str | None
 ) -> tuple[str, str]:
     """The fastest engine that does not refuse, and why it is the one."""
     if not gpu:
         refusal = slower or refusals["lanes"]()
         if refusal is None:
             return "lanes", "a compiled loop serves this law on a CPU"
+        if n >= NEAREST and refusals["tiled"]() is None and _tiled().nearby(job.law) is None:
+            return "tiled", f"no GPU, and {refusal}"
         return "batch", f"no GPU, and {refusal}"
     refusal = refusals["resident"]()
     if refusal is None:
@@ -164,7 +168,8 @@ def _run(
     if name == "resident" or not packets:
         x, keys = systems.draw(ids, rotated)
     else:  # drawn in packets of one shape, so that nothing is compiled for the last, smaller one
-        parts = [_packet(systems, ids[k : k + PACKET], rotated) for k in range(0, len(ids), PACKET)]
+        size = packet(*systems.start.shape)
+        parts = [_packet(systems, ids[k : k + size], rotated) for k in range(0, len(ids), size)]
         x = np.concatenate([part[0] for part in parts])
         keys = jax.random.wrap_key_data(jnp.concatenate([part[1] for part in parts]))
     if systems.matrices is not None:
@@ -179,14 +184,15 @@ def _run(
         )
     elif name == "lanes":
         values = lanes.run(job, np.asarray(x), swept, tell)
+    elif name == "tiled" and packets:
+        values = sharing.run(job, np.asarray(x), keys, swept, _tiles(job, swept), tell)
     else:
         with jax.default_matmul_precision(
             "highest" if packets or job.dtype == "float64" else TENSOR_CORES
         ):
             tiles = _tiles(job, swept) if name == "tiled" else None
-            slots = slots if tiles is None else None
             values = batch.run(job, x, jnp.asarray(keys), swept, slots, tell, tiles)
-    if not packets or name in ("resident", "tiled"):
+    if not packets or name == "resident":
         tell(np.arange(count), values)
     return {key: value[:count] for key, value in values.items()}
 
@@ -195,13 +201,21 @@ def _tiles(job: Job, swept: list[Any]) -> Tiles:
     """How the law of a job listens by tiles here."""
     return Tiles(
         _tiled().peaked(job, swept),
-        interpret=jax.default_backend() != "gpu",
+        interpret=False,
         round=max(1, math.gcd(*job.strides.tolist())),
     )
 
 
+def packet(n: int, d: int) -> int:
+    """How many systems of a size are drawn at once on a CPU: fewer of large ones, for what fills up
+    a packet is drawn in vain.
+    """
+    return max(FEWEST_DRAWN, min(PACKET, COORDINATES_DRAWN // (n * d)))
+
+
 def _packet(systems: Systems, ids: np.ndarray, rotated: bool) -> tuple[np.ndarray, jax.Array]:
-    padded = np.concatenate([ids, np.repeat(ids[-1:], PACKET - len(ids), axis=0)])
+    spare = packet(*systems.start.shape) - len(ids)
+    padded = np.concatenate([ids, np.repeat(ids[-1:], spare, axis=0)])
     x, keys = systems.draw(padded, rotated)
     return np.asarray(x)[: len(ids)], jax.random.key_data(keys)[: len(ids)]
 

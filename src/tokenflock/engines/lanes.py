@@ -1,6 +1,6 @@
 """Compiled loops for CPUs: several systems side by side in the lanes of a vector register.
 
-Two kinds. A loop written by hand (numba) serves one family, self-attention and unnormalised
+Two kinds. A loop written by hand serves one family, self-attention and unnormalised
 attention under the layer map with the pair density, because phase diagrams are made of it: each
 pair of tokens costs one exponential, not two; a group of systems whose pairs have all met is done.
 For all else the loop is made of the equations of the law, the solver and the observables themselves
@@ -25,15 +25,18 @@ from tokenflock.errors import UserError
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
 
-MANY, WIDE = 256, 8  # tokens and coordinates up to which the loop made of equations is the faster
+LIMITS = (  # tokens and coordinates up to which the loop made of equations is the faster
+    (256, 8),
+    (64, 16),
+)
 
 
 def refusal(job: Job, n: int, d: int) -> str | None:
     """Why this engine cannot do a job, or None if it can."""
     if job.until is not None:
         return "the compiled loop looks at frames only, and not for events"
-    if find_spec("numba") is None:
-        return "the compiled loop needs numba (pip install numba)"
+    if find_spec("llvmlite") is None:
+        return "the compiled loop needs llvmlite (pip install llvmlite)"
     if job.law.noisy:
         return "the compiled loop draws no noise"
     if job.dtype != "float32":
@@ -44,11 +47,11 @@ def refusal(job: Job, n: int, d: int) -> str | None:
         return "the compiled loop needs something to observe"
     if _by_hand(job):
         return None
-    from tokenflock.engines.native.running import translated
+    from tokenflock.engines.native.running import small, translated
 
     shapes = [np.shape(number) for number in (follow(job.parts, path) for path in job.paths)]
     try:
-        translated(job, [() if shape is None else shape for shape in shapes], n, d)
+        translated(job, [() if shape is None else shape for shape in shapes], n, d, small(job))
     except UserError as error:
         return str(error).replace("the page", "the compiled loop")
     return None
@@ -56,9 +59,9 @@ def refusal(job: Job, n: int, d: int) -> str | None:
 
 def slower(job: Job, n: int, d: int) -> str | None:
     """Why XLA is faster, or None: its matrix products win where these are most of the work."""
-    if _by_hand(job) or (n <= MANY and d <= WIDE):
+    if _by_hand(job) or any(n <= many and d <= wide for many, wide in LIMITS):
         return None
-    return f"its products are faster than the compiled loop beyond {MANY} tokens or d = {WIDE}"
+    return f"products of matrices are faster than the compiled loop for n = {n}, d = {d}"
 
 
 def _by_hand(job: Job) -> bool:
@@ -85,44 +88,49 @@ def _densities(
     job: Job, x: np.ndarray, swept: list[np.ndarray], finished: Finished | None
 ) -> Values:
     """Pair densities of every system at every frame; `finished` is told of each group."""
-    from tokenflock.engines._lane_loop import BLOCK, LANES, loop
+    from tokenflock.engines.native import densities
+    from tokenflock.engines.native.machine import compiled, lanes
 
+    wide, block = lanes(), densities.ROWS
+    loop = compiled(densities.text(wide), "densities", "p" * 9 + "i" * 5)
     x = np.asarray(x)
     count, n, d = x.shape
-    tall = -(-n // BLOCK) * BLOCK
+    tall = -(-n // block) * block
     w, steps = np.asarray(job.w, np.float32), np.asarray(job.steps, np.int64)
     of_systems = _numbers(job, swept, count)
-    normalised = isinstance(job.law, SelfAttention)
+    flags = int(isinstance(job.law, SelfAttention)), int(job.delta is not None)
     results = np.empty((count, len(steps)), np.float32)
 
     def group(first: int) -> None:
         who = np.minimum(
-            np.arange(first, first + LANES), count - 1
+            np.arange(first, first + wide), count - 1
         )  # the last group is filled up with its last system
-        X, V, E, M, densities = (
-            _vectors(size, LANES)
-            for size in (tall * d, n * (d + 1), tall * tall, BLOCK * (d + 1), len(steps))
-        )
-        X[: n * d] = x[who].reshape(LANES, n * d).T
+        sizes = (tall * d, n * (d + 1), tall * tall, block * (d + 1), 4, len(steps), 2)
+        X, V, E, M, numbers, told, scratch = (_vectors(size, wide) for size in sizes)
+        X[: n * d] = x[who].reshape(wide, n * d).T
         X[n * d :] = 0
-        numbers = tuple(values[who] for values in of_systems)
-        loop(X, (V, E, M), w, numbers, normalised, steps, job.delta is not None, densities)
-        results[first : first + LANES] = densities.T[: count - first]
+        numbers[:] = [values[who] for values in of_systems]
+        given = (X, V, E, M, w, numbers, steps, told, scratch)
+        loop(*(array.ctypes.data for array in given), len(steps), n, d, *flags)
+        results[first : first + wide] = told.T[: count - first]
 
     values = {job.observables[0].name: results}
-    in_groups(
-        group, count, LANES, lambda done: None if finished is None else finished(done, values)
-    )
+    in_groups(group, count, wide, lambda done: None if finished is None else finished(done, values))
     return values
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return allowed or 1
 
 
 def in_groups(
     group: Callable[[int], None], count: int, size: int, tell: Callable[[np.ndarray], None]
 ) -> None:
     """group(first) for the first system of each group, on all cores; `tell` who is done."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     firsts = range(0, count, size)
-    with ThreadPoolExecutor(cores) as threads:
+    with ThreadPoolExecutor(cores()) as threads:
         try:
             for first, _ in zip(firsts, threads.map(group, firsts)):
                 tell(np.arange(first, min(first + size, count)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import jax
@@ -26,15 +27,16 @@ from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.streamed import Streamed
 from tokenflock.dynamics.unnormalised import Clock
 from tokenflock.engines.job import Job
+from tokenflock.engines.native.attending import attend
+from tokenflock.engines.peaks import is_peaked, peaked
 from tokenflock.errors import UserError
-from tokenflock.parts.given_heads import GivenHeads
 from tokenflock.parts.no_mask import NoMask
-from tokenflock.parts.no_positions import NoPositions
 from tokenflock.parts.no_weighing import NoWeighing
 from tokenflock.parts.positions import Positions
-from tokenflock.parts.post import Post
 from tokenflock.parts.softmax_weighing import SoftmaxWeighing
 from tokenflock.shapes import Array, Scalar, Time, Tokens, Weights
+
+__all__ = ["TiledBlock", "for_many", "is_peaked", "peaked", "tiled"]
 
 FEWEST = 64  # tokens below which a matrix of all pairs is no burden to many systems
 MANY = 2048  # tokens from which it is one to a single system
@@ -89,16 +91,25 @@ class TiledBlock(Block):
         def by_rows(q: Array, k: Array, v: Array) -> tuple[Array, Array]:
             return listen_by_rows(q, k, v, w, beta, self.shift(beta), how)
 
-        heard, total = jax.vmap(self._where(by_tiles, by_rows, Q))(Q, K, V)
+        def in_cache(q: Array, k: Array, v: Array) -> tuple[Array, Array]:
+            return attend(q, k, v, w, beta, self.shift(beta), how.divides, how.unit)
+
+        near = in_cache if nearby(self) is None else None
+        heard, total = jax.vmap(self._where(by_tiles, by_rows, Q, near))(Q, K, V)
         return heard, total[..., None]
 
-    def _where(self, on_chip: Callable, elsewhere: Callable, x: Array) -> Callable:
-        """The kernel on a GPU in single precision, or where it is asked for; else by rows."""
+    def _where(
+        self, on_chip: Callable, elsewhere: Callable, x: Array, near: Callable | None = None
+    ) -> Callable:
+        """The kernel on a GPU in single precision, or where it is asked for; the one of a CPU,
+        where there is no GPU; else by rows.
+        """
         if self.interpret:
             return on_chip
         if x.dtype != jnp.float32:
             return elsewhere
-        return partial(jax.lax.platform_dependent, cuda=on_chip, default=elsewhere)
+        ways = {"cuda": on_chip} | ({} if near is None else {"cpu": near})
+        return partial(jax.lax.platform_dependent, **ways, default=elsewhere)
 
 
 class _TiledAttention(Dynamics):
@@ -166,33 +177,20 @@ def law_refusal(law: Dynamics, w: np.ndarray, d: int) -> str | None:
     return None
 
 
+def nearby(law: Dynamics) -> str | None:
+    """Why a law that listens by tiles has no kernel for the CPU here, or None if it has."""
+    if jax.default_backend() != "cpu":
+        return "there is another device"
+    if find_spec("llvmlite") is None:
+        return "the tiles of a CPU need llvmlite (pip install llvmlite)"
+    if not isinstance(law.as_block().mask, NoMask):
+        return "the tiles of a CPU have no mask"
+    return None
+
+
 def for_many(law: Dynamics, x: Tokens, w: Any) -> Dynamics:
     """The law of one system as it runs: by tiles where tokens are many and it can be."""
     n, d = x.shape
     if n < MANY or isinstance(law, (Fast, Streamed)) or law_refusal(law, w, d) is not None:
         return law
     return tiled(law, is_peaked(law, [law.inverse_temperature], w), interpret=False)
-
-
-def peaked(job: Job, swept: list[Any]) -> bool:
-    """Whether each token is its own largest logit in every system of a job."""
-    beta = [values for path, values in zip(job.paths, swept) if path[-1] == "beta"]
-    return is_peaked(job.law, beta or [job.law.inverse_temperature], job.w)
-
-
-def is_peaked(law: Dynamics, beta: list[Any], w: Any) -> bool:
-    """Whether each token is its own largest logit: unit vectors that ask and answer by themselves,
-    attract, see themselves, and all count.
-    """
-    block = law.as_block()
-    heads, norm, zero = block.heads, block.norm, jnp.zeros((), jnp.int32)
-    return (
-        isinstance(heads, GivenHeads)
-        and all(part is None for part in (heads.Q, heads.K, heads.q, heads.k))
-        and isinstance(block.positions, NoPositions)
-        and isinstance(norm, Post)
-        and norm.first is None
-        and (isinstance(block.mask, NoMask) or bool(block.mask.sees(zero, zero)))
-        and all(value is not None and bool(np.all(np.asarray(value) >= 0)) for value in beta)
-        and bool((np.asarray(w) > 0).all())
-    )

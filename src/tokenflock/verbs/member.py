@@ -10,7 +10,7 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.engines.choose import PACKET
+from tokenflock.engines.choose import packet
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import UserError, require
 from tokenflock.precision import precision
@@ -51,7 +51,7 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
     systems = Systems(law, start, recipe["matrices"], recipe["seed"], dtype, end, False)
     with precision(dtype):
         # as many as an engine draws at once: the same numbers to the last bit
-        ids = np.tile(system, (PACKET, 1))
+        ids = np.tile(system, (packet(*systems.start.shape), 1))
         tokens, keys = systems.drawn(ids)
         noise = np.asarray(jax.random.key_data(keys))[0]
         law = _with_matrices(law, systems, system[None])

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 import xarray as xr
 
@@ -19,10 +24,26 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     """Write a result to one netCDF file. The file appears only once it is complete."""
     path = Path(path)
     writable(path)
-    with whole_stream(path) as stream:
+    with whole_stream(path) as stream, without_cluster():
         result.to_netcdf(stream, engine="h5netcdf")
     trusted(path)
     return path
+
+
+@contextmanager
+def without_cluster() -> Iterator[None]:
+    """Scope in which xarray does not ask whether a cluster of dask writes the file: where nobody
+    has loaded `distributed` there is none, and loading it takes a second.
+    """
+    name = "dask.distributed"
+    if "distributed" in sys.modules or name in sys.modules:
+        yield
+        return
+    sys.modules[name] = cast(ModuleType, None)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from tokenflock.engines.native.words import (
@@ -20,6 +21,10 @@ from tokenflock.engines.page.graph import IDENTITY, Buffer, Graph, Node, Stateme
 from tokenflock.engines.page.writing import ATOM, Text
 from tokenflock.errors import UserError
 
+SEVERAL = 4  # sums that use one exponential, from which on it gets a loop of its own
+SUMS = 12  # that a loop holds in registers
+LONG = 4  # terms from which on a sum is written as several, which do not wait for each other
+
 
 class LaneEmitter(Emitter):
     """Writes LLVM that fills some buffers.
@@ -31,7 +36,8 @@ class LaneEmitter(Emitter):
     def __init__(
         self, graph: Graph, roots: Sequence[Buffer], own: Mapping[str, bool], lanes: int
     ) -> None:
-        self.own, self.lanes = own, lanes
+        self.own, self.lanes, self.roots = own, lanes, set(roots)
+        self.packs: dict[str, tuple[str, int, int]] = {}  # buffer: its pack, of how many, which
         self.slots: list[str] = []  # room for loop variables and sums
         self._vectors: dict[Node, bool] = {}
         self._rooms: dict[Buffer, bool] = {}
@@ -110,15 +116,55 @@ class LaneEmitter(Emitter):
 
     def stored(self, value: str, kind: Kind, name: str, place: str) -> list[str]:
         """The lines that write a number to its place."""
-        address, lines = f"%{self.graph.fresh('g')}", []
+        lines: list[str] = []
         if kind.dtype == "bool" or (kind.dtype == "int" and kind.lanes == 1):
             word, wide = f"%{self.graph.fresh('g')}", "zext" if kind.dtype == "bool" else "trunc"
             lines, value = [f"{word} = {wide} {kind.text} {value} to {kind.kept}"], word
-        return [
-            *lines,
-            f"{address} = getelementptr {kind.kept}, ptr %{name}, i64 {place}",
-            f"store {kind.kept} {value}, ptr {address}, align 4",
+        address = self.address(name, place, kind, lines)
+        return [*lines, f"store {kind.kept} {value}, ptr {address}, align 4"]
+
+    def address(self, name: str, place: str, kind: Kind, lines: list[str]) -> str:
+        """Where an entry of a buffer lies."""
+        address, base = f"%{self.graph.fresh('g')}", f"%{name}"
+        if name in self.packs:
+            pack, many, which = self.packs[name]
+            far, there = (f"%{self.graph.fresh('g')}" for _ in range(2))
+            lines += [
+                f"{far} = mul nsw i64 {place}, {many}",
+                f"{there} = add nsw i64 {far}, {which}",
+            ]
+            base, place = f"%{pack}", there
+        elif name in self.graph.data:
+            base = f"@{name}"
+        lines.append(f"{address} = getelementptr {kind.kept}, ptr {base}, i64 {place}")
+        return address
+
+    def _kernel(self, loops: tuple[Node, ...], buffers: Sequence[Buffer]) -> None:
+        """Buffers of vectors that one loop fills, such as the coordinates of tokens, lie entry by
+        entry beside each other: one address for all of them.
+        """
+        kin = [
+            buffer
+            for buffer in buffers
+            if buffer not in self.roots and len(buffer.shape) == 1 and self.laned(buffer)
         ]
+        if len(kin) > 1:
+            sizes = (kin[0].shape[0], self.graph.const(len(kin)))
+            pack = Buffer(self.graph.fresh("a"), sizes, "f32")
+            self._rooms[pack] = True
+            self.graph.allocate(pack)
+            many = enumerate(kin)
+            self.packs |= {buffer.name: (pack.name, len(kin), k) for k, buffer in many}
+        super()._kernel(loops, buffers)
+        for buffer in kin if len(kin) > 1 else ():
+            self.graph.allocated.pop(buffer.name)
+
+    def spare(self, size: Node, kind: Kind) -> str:
+        """The name of a new array of so many numbers."""
+        buffer = Buffer(self.graph.fresh("e"), (size,), kind.dtype)
+        self.graph.allocate(buffer)
+        self._rooms[buffer] = kind.lanes > 1
+        return buffer.name
 
     def _statement(self, statement: Statement) -> None:
         raise UserError("the compiled loop does no sorting, no scans and no linear algebra")
@@ -142,11 +188,52 @@ class LaneKernel(Kernel):
         if node.op == "reduce":
             self._reduce(node, home)
             return home.names[node], ATOM
+        if len(terms := self._terms(node, home)) >= LONG:
+            home.names[node] = self._spread(terms, self.emitter.kind(node), home)
+            return home.names[node], ATOM
         if node.op in ("floor", "trunc"):  # of a quotient of whole numbers
             node = self._quotient(node)
         args = [self.text(arg, home)[0] for arg in node.args]
         home.names[node] = self._written(node, args, home.lines)
         return home.names[node], ATOM
+
+    def _terms(self, node: Node, home: Scope) -> list[Node]:
+        """The terms of a sum of vectors that is written out; those of an outer loop stay one."""
+
+        def visit(term: Node, top: bool) -> list[Node]:
+            term = self.emitter.replaced(term)
+            inner = term.op == "+" and term.dtype == "f32" and self.emitter.vector(term)
+            alone = top or (
+                self.uses[term] <= 1 and home.home(term) is home and term not in home.names
+            )
+            if not (inner and alone):
+                return [term]
+            return [one for arg in term.args for one in visit(arg, False)]
+
+        return visit(node, True)
+
+    def _spread(self, terms: Sequence[Node], kind: Kind, home: Scope) -> str:
+        """A long sum as several that run beside each other: an addition takes four cycles, of
+        which eight may be under way.
+        """
+        emitter, count = self.emitter, 4 if len(terms) >= 2 * LONG else 2
+        sums: list[str] = []
+        for k, term in enumerate(terms):
+            old, lines = emitter.kind(term), home.lines
+            text = self.text(term, home)[0]
+            text = stretched(emitter, text, old, kind, lines)
+            sums = [*sums, text] if k < count else self._plus(sums, k % count, text, kind, lines)
+        while len(sums) > 1:
+            half = len(sums) // 2
+            for k in range(half):
+                sums = self._plus(sums, k, sums[half + k], kind, home.lines)
+            sums = sums[:half]
+        return sums[0]
+
+    def _plus(self, sums: list[str], k: int, term: str, kind: Kind, lines: list[str]) -> list[str]:
+        name = f"%{self.emitter.graph.fresh('v')}"
+        lines.append(f"{name} = {arithmetic('+', kind, sums[k], term)}")
+        return [*sums[:k], name, *sums[k + 1 :]]
 
     def _quotient(self, node: Node) -> Node:
         (inner,) = node.args
@@ -171,8 +258,21 @@ class LaneKernel(Kernel):
         return name
 
     def reduce(self, home: Scope, nodes: Sequence[Node]) -> None:
-        emitter = self.emitter
-        inner = emitter.scope(nodes[0].what[1], home)
+        ready = self._beforehand(home, nodes)
+        loops = math.ceil(len(nodes) / SUMS) if ready else 1
+        size = math.ceil(len(nodes) / loops)
+        for k in range(0, len(nodes), size):
+            self._loop(home, nodes[k : k + size], ready)
+
+    def _loop(self, home: Scope, nodes: Sequence[Node], ready: Mapping[Node, str]) -> None:
+        """One loop for several sums; what is `ready` is read from where it was kept."""
+        emitter, var = self.emitter, nodes[0].what[1]
+        inner = emitter.scope(var, home)
+        for node, room in ready.items():
+            kind = emitter.kind(node)
+            address = emitter.address(room, inner.names[var], kind, inner.lines)
+            inner.names[node] = f"%{emitter.graph.fresh('v')}"
+            inner.lines.append(f"{inner.names[node]} = load {kind.kept}, ptr {address}, align 4")
         kinds = [emitter.kind(node) for node in nodes]
         rooms = [emitter.slot("r", kind.text) for kind in kinds]
         for room, node, kind in zip(rooms, nodes, kinds):
@@ -188,6 +288,45 @@ class LaneKernel(Kernel):
         for room, node, kind in zip(rooms, nodes, kinds):
             home.names[node] = f"%{emitter.graph.fresh('r')}"
             home.lines.append(f"{home.names[node]} = load {kind.text}, ptr {room}, align 64")
+
+    def _beforehand(self, home: Scope, nodes: Sequence[Node]) -> dict[Node, str]:
+        """Exponentials that many of these sums use, made in a loop before theirs, and where they
+        are kept: so neither loop needs more registers than there are.
+        """
+        emitter, var, dear = self.emitter, nodes[0].what[1], self._dear(nodes)
+        if not dear:
+            return {}
+        first = emitter.scope(var, home)
+        rooms = {node: emitter.spare(var.what[2], emitter.kind(node)) for node in dear}
+        for node, room in rooms.items():
+            kind, value = emitter.kind(node), self.text(node, first)[0]
+            first.lines += emitter.stored(value, kind, room, first.names[var])
+        home.lines += emitter.looped(first)
+        return rooms
+
+    def _dear(self, nodes: Sequence[Node]) -> list[Node]:
+        """Exponentials that several sums use, with what all of them multiply these by."""
+        emitter, var = self.emitter, nodes[0].what[1]
+        users: dict[Node, set[int]] = {}
+        parents: dict[Node, set[Node]] = {}
+        for k, total in enumerate(nodes):
+            stack = [emitter.replaced(total.args[0])]
+            while stack:
+                node = stack.pop()
+                if var not in node.free or node.op == "reduce" or k in users.get(node, ()):
+                    continue
+                users.setdefault(node, set()).add(k)
+                for arg in map(emitter.replaced, node.args):
+                    parents.setdefault(arg, set()).add(node)
+                    stack.append(arg)
+        found = {}
+        for node, own in users.items():
+            if node.what != "exp" or len(own) < SEVERAL or not emitter.vector(node):
+                continue
+            while len(above := parents.get(node, set())) == 1 and users[next(iter(above))] == own:
+                (node,) = above
+            found[node] = None
+        return list(found)
 
 
 def counted(i: str, end: str, body: Sequence[str], emitter: LaneEmitter) -> list[str]:
@@ -232,13 +371,9 @@ def stretched(emitter: LaneEmitter, value: str, old: Kind, new: Kind, lines: lis
 def _loaded(emitter: LaneEmitter, node: Node, kind: Kind, place: str, lines: list[str]) -> str:
     if emitter.vector(node.args[0]):
         raise UserError("the compiled loop reads the same places of memory for all systems")
-    buffer, fresh = node.what, emitter.graph.fresh
-    base = f"@{buffer.name}" if buffer.name in emitter.graph.data else f"%{buffer.name}"
-    address, value = f"%{fresh('g')}", f"%{fresh('v')}"
-    lines += [
-        f"{address} = getelementptr {kind.kept}, ptr {base}, i64 {place}",
-        f"{value} = load {kind.kept}, ptr {address}, align 4",
-    ]
+    fresh = emitter.graph.fresh
+    address, value = emitter.address(node.what.name, place, kind, lines), f"%{fresh('v')}"
+    lines.append(f"{value} = load {kind.kept}, ptr {address}, align 4")
     if kind.kept == kind.text:
         return value
     word = f"%{fresh('v')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -35,16 +35,30 @@ def lanes() -> int:
     return 16 if llvm.get_host_cpu_features().get("avx512f") else 8
 
 
-def compiled(text: str) -> Function:
-    """The function `run` of a text."""
+def compiled(text: str, name: str = "run", words: str = "pppppipii") -> Function:
+    """The function of a text with this name: p is a place, all else a whole number."""
     if text not in _LOADED:
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
-        engine.add_object_file(llvm.ObjectFileRef.from_data(_object(text)))
-        engine.finalize_object()
-        words = [ctypes.c_void_p] * 5 + [ctypes.c_int64, ctypes.c_void_p] + [ctypes.c_int64] * 2
-        kind = ctypes.CFUNCTYPE(None, *words)
-        _LOADED[text] = engine, kind(engine.get_function_address("run"))
+        engine = _engine(text)
+        kinds = [ctypes.c_void_p if word == "p" else ctypes.c_int64 for word in words]
+        kind = ctypes.CFUNCTYPE(None, *kinds)
+        _LOADED[text] = engine, kind(engine.get_function_address(name))
     return _LOADED[text][1]
+
+
+def handlers(text: str, names: Sequence[str]) -> dict[str, Any]:
+    """Functions of a text that XLA may call, by name. They are there until the process ends."""
+    engine = _engine(text)
+    kind = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+    made = {name: kind(engine.get_function_address(name)) for name in names}
+    _LOADED[text] = engine, made[names[0]]
+    return made
+
+
+def _engine(text: str) -> Any:
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(_object(text)))
+    engine.finalize_object()
+    return engine
 
 
 def _object(text: str) -> bytes:

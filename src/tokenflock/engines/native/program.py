@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tokenflock.dynamics._kernels import gentle
 from tokenflock.engines.job import Job, advance, fill
 from tokenflock.engines.native.emit import LaneEmitter, counted
 from tokenflock.engines.native.runtime import pieces
@@ -93,6 +94,7 @@ class Equations:
     shapes: tuple[tuple[int, ...], ...]  # of the swept numbers of a system
     n: Any
     d: int
+    small: bool  # whether its logits are
 
     @cached_property
     def shared(self) -> list[np.ndarray]:
@@ -117,7 +119,8 @@ class Equations:
 
         def forward(leaves, swept, x, w, step):
             law, solver, _ = self._parts(leaves, swept)
-            return advance(solver, law, w, None, jnp.float32)((x, step))[0]
+            with gentle(self.small):
+                return advance(solver, law, w, None, jnp.float32)((x, step))[0]
 
         return self._trace(forward, Spec((), jnp.int32))
 
@@ -138,13 +141,18 @@ class Equations:
         return self.job.delta is not None
 
 
-def translate(job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int, lanes: int) -> Loop:
-    """The function of a job, for any n where its equations can be had so, else for this one."""
+def translate(
+    job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int, lanes: int, small: bool
+) -> Loop:
+    """The function of a job, for any n where its equations can be had so, else for this one.
+
+    `small`: its logits are, so that no largest one need be taken off.
+    """
     sizes = [n] if job.law.particles is not None else [_any(), n]
     for k, count in enumerate(sizes):
         try:
             with precision(job.dtype):
-                return _program(Equations(job, tuple(shapes), count, d), lanes)
+                return _program(Equations(job, tuple(shapes), count, d, small), lanes)
         except UserError:
             raise
         except Exception as error:  # JAX cannot tell how n compares with other lengths

@@ -9,13 +9,15 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from tokenflock.engines import peaks
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.lanes import in_groups
 from tokenflock.engines.native.machine import Function, compiled, lanes
 from tokenflock.engines.native.program import Loop, Output, shared, translate
-from tokenflock.errors import SimulationError, overflowed
+from tokenflock.errors import SimulationError, UserError, overflowed
 
 _PROGRAMS: dict[Any, Loop] = {}
+SMALL = 30.0  # logits up to this: sums of their exponentials, and these, are numbers
 BLOCKS = 12  # looks at whether systems have settled
 
 
@@ -24,7 +26,8 @@ def run(job: Job, x: np.ndarray, swept: list[Any], finished: Finished | None = N
     x = np.asarray(x, np.float32)
     swept = [np.asarray(values, np.float32) for values in swept]
     count, n, d = x.shape
-    program = translated(job, [values.shape[1:] for values in swept], n, d)
+    shapes = [values.shape[1:] for values in swept]
+    program = translated(job, shapes, n, d, small(job, swept))
     function = compiled(program.text)
     frames, wanted = len(job.steps), program.outputs[: len(job.observables)]
     results = [np.empty((count, frames, *one.lengths(n)), one.dtype) for one in wanted]
@@ -44,16 +47,29 @@ def run(job: Job, x: np.ndarray, swept: list[Any], finished: Finished | None = N
     return values
 
 
-def translated(job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int) -> Loop:
+def small(job: Job, swept: Sequence[np.ndarray] | None = None) -> bool:
+    """Whether all logits of a job are: unit vectors that ask and answer by themselves, and a beta
+    that is not large. Of swept numbers that are not told the best is thought.
+    """
+    told = [np.zeros(1)] * len(job.paths) if swept is None else swept
+    beta = [None if b is None else np.abs(b) for b in peaks.betas(job, told)]
+    try:
+        peaked = peaks.is_peaked(job.law, beta, job.w)
+    except UserError:  # no Block
+        return False
+    return peaked and all(float(np.max(b)) <= SMALL for b in beta if b is not None)
+
+
+def translated(job: Job, shapes: Sequence[tuple[int, ...]], n: int, d: int, gentle: bool) -> Loop:
     """The program of a job, made once for all jobs that differ in numbers only."""
     leaves, tree = jax.tree_util.tree_flatten(job.parts)
     kinds = tuple(
         (leaf.shape, str(leaf.dtype)) if eqx.is_inexact_array(leaf) else repr(leaf)
         for leaf in leaves
     )
-    key = (tree, kinds, job.paths, tuple(shapes), job.delta is None, n, d)
+    key = (tree, kinds, job.paths, tuple(shapes), job.delta is None, n, d, gentle)
     if key not in _PROGRAMS:
-        _PROGRAMS[key] = translate(job, shapes, n, d, lanes())
+        _PROGRAMS[key] = translate(job, shapes, n, d, lanes(), gentle)
     return _PROGRAMS[key]
 
 
