@@ -113,6 +113,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
     staying = share_staying(1.0, 3, T - MET, 1 / 3, FAR)
     even = last.even.sel(n=4)
     left = float(data.share.sel(cell="low", n=4, time=MET)) * staying
+    both = float(np.hypot(_error(float(low.sel(n=2)), count), _error(float(low.sel(n=4)), count)))
     return [
         _pair(float(low.sel(n=2)), count),
         Claim(
@@ -142,7 +143,7 @@ def claims(data: xr.Dataset) -> list[Claim]:
             "and not more often than pairs do: share of $n = 4$ minus share of $n = 2$",
             OPEN + "; an observation",
             float(low.sel(n=4) - low.sel(n=2)),
-            at_most(4 * float(np.hypot(*(_error(float(low.sel(n=n)), count) for n in (2, 4))))),
+            at_most(4 * both),
             note="4 errors",
         ),
         *_eight(last, count),

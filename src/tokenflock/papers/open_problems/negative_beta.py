@@ -12,7 +12,7 @@ and the triangle is the first polygon to become stable.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -78,7 +78,7 @@ def compute(scale: Scale) -> xr.DataTree:
 
 
 @jax.jit
-def _slopes(beta: jax.Array, angles: jax.Array) -> jax.Array:
+def _slopes(beta: Any, angles: jax.Array) -> jax.Array:
     """How the speeds of the angles change with the angles."""
     n = len(angles)
 

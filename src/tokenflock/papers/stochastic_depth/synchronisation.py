@@ -232,7 +232,7 @@ def _means(part: xr.Dataset) -> list[Claim]:
     error = float(at.error)
     # of the slope of the mean between both times, as a share of it
     both = (part.error / part["mean"]).sel(time=[T / 2, T])
-    off = float(np.hypot(*both) / (T / 2) / abs(_slope(part["mean"])))
+    off = float(np.hypot(*both) / (T / 2) / max(-_slope(part["mean"]), 1e-9))
     return [
         Claim(
             "dissipation",
