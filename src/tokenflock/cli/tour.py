@@ -12,8 +12,9 @@ from tokenflock.cli.console import console, keep_compiled, progress, say
 from tokenflock.files import made_folder
 
 _STEP = 0.25  # of time, with which the method of Runge and Kutta errs by 1e-5 or so
-_END = 10_000  # time after which the tour waits no longer for the last merge
+_END = 8_000  # time after which the tour waits no longer for the last merge
 _PICTURES = 200
+_TAIL = 7  # pictures of a trail: each costs as much as a token
 _DOTS = 160  # of an inch of the figure: for a screen, and quick
 
 _INTRO = """[bold]Tokens as particles.[/] n = {n} tokens start at random on the circle \
@@ -78,6 +79,7 @@ def tour(
             seconds=_PICTURES / 20,
             log_time=True,
             clusters_at=stage,
+            tail=_TAIL,
             progress=report,
         )
     console.print("\nThe run, a figure and a film (open it in a browser) are in")

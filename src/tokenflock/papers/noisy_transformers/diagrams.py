@@ -31,8 +31,8 @@ from tokenflock.theory import critical_noise, tricritical_beta
 SOURCE = "arXiv 2606.05140: the dichotomy"
 CAPTION = (
     "See the order parameter (length of the mean token) of all stationary states over the noise"
-    " $κ$: below $β_*$ the branch rises to the right, beyond it bends back to a fold (dot). Full"
-    " lines are stable, dashed ones unstable; the red one is the uniform state."
+    " $κ$: below $β_*$ the branch rises to the right, beyond it bends back to a fold (dot);"
+    " full lines are stable, dashed ones unstable, the red one is the uniform state."
 )
 STATED = "abstract of arXiv 2606.05140"
 # d: (beta below and above beta_*, lower end of kappa / kappa_c, nodes)
