@@ -602,14 +602,7 @@ def test_the_recipe_says_what_ran():
 
 def test_tokens_that_can_be_turned_are_as_wide_as_they_are_many():
     """What is turned into n dimensions suits the loops of a CPU however wide it was."""
-    pytest.importorskip("numba")
-    asked = {
-        "t": 0.2,
-        "frames": 2,
-        "repeats": 2,
-        "solver": Layer(h=0.1),
-        "observe": [PairDensity()],
-    }
+    asked = {"t": 0.2, "frames": 2, "repeats": 2, "solver": Layer(h=0.1), "observe": [MeanCosine()]}
     wide, other = (
         flock.ensemble(law, Uniform(n=3, d=200), **asked)
         for law in (SelfAttention(), Attention(V=np.diag(np.linspace(0.5, 1, 200))))
