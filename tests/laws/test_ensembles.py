@@ -602,7 +602,7 @@ def test_the_recipe_says_what_ran():
 
 def test_tokens_that_can_be_turned_are_as_wide_as_they_are_many():
     """What is turned into n dimensions suits the loops of a CPU however wide it was."""
-    pytest.importorskip("numba")
+    pytest.importorskip("llvmlite")
     asked = {
         "t": 0.2,
         "frames": 2,

@@ -185,7 +185,7 @@ def _run(
     elif name == "lanes":
         values = lanes.run(job, np.asarray(x), swept, tell)
     elif name == "tiled" and packets:
-        values = sharing.run(job, np.asarray(x), keys, swept, _tiles(job, swept), tell)
+        values = sharing.run(job, np.asarray(x), jnp.asarray(keys), swept, _tiles(job, swept), tell)
     else:
         with jax.default_matmul_precision(
             "highest" if packets or job.dtype == "float64" else TENSOR_CORES
