@@ -25,7 +25,7 @@ from tokenflock.dynamics import (
 from tokenflock.dynamics._streaming import by_products
 from tokenflock.dynamics._tiles import Listening, listen, listen_by_rows
 from tokenflock.engines import choose, tiled
-from tokenflock.engines.blocks import Tiles
+from tokenflock.engines.blocks import Tiles, _repeat
 from tokenflock.engines.job import Job
 from tokenflock.errors import UserError
 from tokenflock.observables import Energy, MeanCosine, OrderParameter, PairDensity
@@ -258,3 +258,10 @@ def test_what_tiles_cannot_do_is_refused_in_words():
     assert "200 coordinates" in str(tiled.law_refusal(SelfAttention(), np.full(4, 0.25), 200))
     with pytest.raises(UserError, match="tiled"):
         flock.ensemble(Block(attention="sinkhorn"), Uniform(n=4, d=3), engine="tiled", t=1.0)
+
+
+def test_rounds_make_up_all_steps():
+    """Of twelve steps that a GPU goes without asking the host, four at a time, none is lost."""
+    whole = _repeat(lambda _, n: n + 1, jnp.asarray(12), 4, jnp.asarray(0))
+    single = _repeat(lambda _, n: n + 1, jnp.asarray(7), 1, jnp.asarray(0))
+    assert (int(whole), int(single)) == (12, 7)

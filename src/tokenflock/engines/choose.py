@@ -185,7 +185,7 @@ def _run(
     elif name == "lanes":
         values = lanes.run(job, np.asarray(x), swept, tell)
     elif name == "tiled" and packets:
-        values = sharing.run(job, np.asarray(x), keys, swept, _tiles(job, swept), tell)
+        values = sharing.run(job, np.asarray(x), jnp.asarray(keys), swept, _tiles(job, swept), tell)
     else:
         with jax.default_matmul_precision(
             "highest" if packets or job.dtype == "float64" else TENSOR_CORES
@@ -202,7 +202,7 @@ def _tiles(job: Job, swept: list[Any]) -> Tiles:
     return Tiles(
         _tiled().peaked(job, swept),
         interpret=False,
-        round=max(1, math.gcd(*job.strides.tolist())),
+        round=max(1, math.gcd(*job.strides.tolist())) if jax.default_backend() == "gpu" else 1,
     )
 
 

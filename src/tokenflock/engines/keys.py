@@ -6,6 +6,8 @@ Shaw (2011) in twenty rounds, as JAX does.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import jax
 import numpy as np
 
@@ -16,7 +18,7 @@ LOW = 0xFFFFFFFF
 
 def threefry() -> bool:
     """Whether keys are made so here."""
-    return jax.config.jax_default_prng_impl == "threefry2x32"
+    return cast(Any, jax.config).jax_default_prng_impl == "threefry2x32"
 
 
 def keys_of(seed: int, ids: np.ndarray, purpose: int) -> np.ndarray:

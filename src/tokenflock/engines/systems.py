@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -72,7 +72,10 @@ class Systems:
         with precision("float32"):
             if jax.default_backend() == "cpu" and threefry():
                 own, noise = (keys_of(self.seed, ids, purpose) for purpose in (0, 1))
-                x, keys = _draw_here(self.start, own, in_span), jax.random.wrap_key_data(noise)
+                x, keys = (
+                    _draw_here(self.start, own, in_span),
+                    jax.random.wrap_key_data(jnp.asarray(noise)),
+                )
             else:
                 x, keys = _draw(self.start, self.seed, jnp.asarray(ids, jnp.uint32), in_span)
         if isinstance(self.start, Given):  # given to all digits, so not rounded
@@ -105,8 +108,8 @@ def _keys(seed: int, ids: jax.Array, purpose: int) -> jax.Array:
     )
 
 
-@partial(eqx.filter_jit, compiler_options=QUICK)
-def _draw_here(start: Start, keys: np.ndarray, in_span: bool) -> Array:
+@partial(cast(Any, eqx.filter_jit), compiler_options=QUICK)
+def _draw_here(start: Start, keys: Any, in_span: bool) -> Array:
     """The tokens of some keys on a CPU: the numbers of `_draw`."""
     return jax.vmap(start.in_span if in_span else start.draw)(jax.random.wrap_key_data(keys))
 

@@ -8,7 +8,7 @@ in the cache. Products are made in tiles of sums that fit into the registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -59,7 +59,7 @@ class _Loop:
     def __init__(self, module: ir.Module, lanes: int) -> None:
         self.module, self.lanes, self.columns = module, lanes, columns(lanes)
 
-    def writer(self, name: str, kinds: list[ir.Type], external: bool = False) -> _Vectors:
+    def writer(self, name: str, kinds: Sequence[ir.Type], external: bool = False) -> _Vectors:
         w = _Vectors(self.module, name, kinds, self.lanes)
         if external:
             w.function.linkage = "external"

@@ -14,7 +14,7 @@ overflow.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -47,7 +47,7 @@ class _Parts:
         self.module, self.lanes, self.panel = module, lanes, 2 * lanes
         self.side = ROWS * lanes  # of a tile: a multiple of ROWS and of two vectors
 
-    def writer(self, name: str, kinds: list[ir.Type]) -> Writer:
+    def writer(self, name: str, kinds: Sequence[ir.Type]) -> Writer:
         return Writer(self.module, name, kinds, self.lanes)
 
     @cache  # noqa: B019

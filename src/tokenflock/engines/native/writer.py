@@ -93,7 +93,8 @@ class Writer:
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
         """a b + c."""
-        return self.build.fadd(self.build.fmul(a, b, flags=FUSE), c, flags=FUSE)
+        build: Any = self.build
+        return build.fadd(build.fmul(a, b, flags=FUSE), c, flags=FUSE)
 
     def larger(self, a: Any, b: Any) -> Any:
         """The larger of two, b where that is no number."""
