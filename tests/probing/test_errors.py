@@ -202,6 +202,16 @@ def test_the_hub_is_asked_where_the_user_says_it_is(monkeypatch):
     assert not fetching._online()
 
 
+def test_a_hub_that_nobody_answers_for_is_not_asked(monkeypatch):
+    def silent(place, timeout):
+        raise TimeoutError
+
+    monkeypatch.setattr(fetching.socket, "create_connection", silent)
+    for name in ("HF_HUB_OFFLINE", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert not fetching._online()
+
+
 class Closed:
     """A connection that nobody uses."""
 
