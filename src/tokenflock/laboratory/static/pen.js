@@ -14,6 +14,8 @@ function colours() {
 
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
+const STAMPS = new Map();
+
 class CanvasPen {
   constructor(canvas, width, height, ratio) {
     this.width = width; this.height = height;
@@ -43,6 +45,21 @@ class CanvasPen {
     if (fill) { c.fillStyle = fill; c.fill(); }
     if (stroke) { c.strokeStyle = stroke; c.lineWidth = width; c.stroke(); }
     c.globalAlpha = 1;
+  }
+  // A small circle that looks as many others do is drawn once and stamped: paths are slow to fill.
+  disc(x, y, r, { fill, stroke = null, width = 1, alpha = 1 }) {
+    const size = Math.max(0.25, Math.round(4 * r) / 4), half = Math.ceil(size + width) + 1;
+    const name = `${fill} ${stroke} ${size} ${width} ${this.ratio}`;
+    let stamp = STAMPS.get(name);
+    if (!stamp) {
+      if (STAMPS.size > 4000) STAMPS.clear();
+      const pen = new CanvasPen(document.createElement("canvas"), 2 * half, 2 * half, this.ratio);
+      pen.circle(half, half, size, { fill, stroke, width });
+      STAMPS.set(name, stamp = pen.context.canvas);
+    }
+    this.context.globalAlpha = alpha;
+    this.context.drawImage(stamp, x - half, y - half, 2 * half, 2 * half);
+    this.context.globalAlpha = 1;
   }
   rect(x, y, w, h, { fill, alpha = 1 }) { const c = this.context; c.globalAlpha = alpha; c.fillStyle = fill; c.fillRect(x, y, w, h); c.globalAlpha = 1; }
   text(x, y, words, { colour, size = 11, align = "left", bold = false }) {
@@ -74,6 +91,7 @@ class SvgPen {
   circle(x, y, r, { fill = null, stroke = null, width = 1, alpha = 1 }) {
     this.parts.push(`<circle cx="${x.toFixed(2)}" cy="${y.toFixed(2)}" r="${Math.max(r, 0.1).toFixed(2)}" fill="${fill ? escaped(fill) : "none"}"${stroke ? ` stroke="${escaped(stroke)}" stroke-width="${width}"` : ""} opacity="${alpha.toFixed(3)}"/>`);
   }
+  disc(x, y, r, look) { this.circle(x, y, r, look); }
   rect(x, y, w, h, { fill, alpha = 1 }) {
     this.parts.push(`<rect x="${x.toFixed(2)}" y="${y.toFixed(2)}" width="${w.toFixed(2)}" height="${h.toFixed(2)}" fill="${escaped(fill)}" opacity="${alpha.toFixed(3)}"/>`);
   }

@@ -154,7 +154,7 @@ const Stage = (() => {
       const heavy = look.w ? Math.sqrt(Math.max(look.w[i] * n, 0.05)) : 1;
       const r = base * (0.62 + 0.38 * near) * Math.min(heavy, 6);
       const hidden = view.sphere && !view.flat && depth < 0;
-      pen.circle(left, top, r, { fill: look.colour(i), alpha: hidden ? 0.34 : 0.92, stroke: hidden ? null : tone.paper, width: 0.8 });
+      pen.disc(left, top, r, { fill: look.colour(i), alpha: hidden ? 0.34 : 0.92, stroke: hidden ? null : tone.paper, width: 0.8 });
       const many = look.size(i);
       if (many > 1 && look.leads(i)) pen.circle(left, top, r + 2.2 * Math.sqrt(many), { stroke: look.colour(i), width: 1.4, alpha: hidden ? 0.3 : 0.8 });
       if (i === look.held) pen.circle(left, top, r + 4, { stroke: tone.ink, width: 1.6 });

@@ -6,8 +6,9 @@
 
 "use strict";
 const BATCH = 12; // milliseconds before it listens again
+const MOST_AWAY = 2; // frames that the page has not taken yet: one is drawn while the next is made
 let law = null, sight = null, instruments = null, state = null, params = [], sights = [], lens = [], wanted = [];
-let playing = false, rate = 30, until = null, run = 0, taken = true;
+let playing = false, rate = 30, until = null, run = 0, away = 0;
 let told = {}, source = null, sightSource = null, shadow = null, ahead = [], forecast = null, grouped = "", again = null;
 let origin = { t: 0, index: 0 };
 let owed = 0, clock = 0, dirty = false, measured = 0, cost = 0, stepping = 0, made = 0;
@@ -35,21 +36,21 @@ const HEAR = {
     origin = { t: message.t, index: message.index };
     state = { n, t: message.t, h: message.h, x: Float64Array.from(x), w, key, index: message.index };
     state.x.set(law.project(state, params)); // where this law's tokens live
-    run = message.run; taken = true; owed = 0; cost = 0; seen = {}; next = 0; stepping = 0; until = message.until;
+    run = message.run; away = 0; owed = 0; cost = 0; seen = {}; next = 0; stepping = 0; until = message.until;
     check(); measure(true); post();
   },
   params(message) { numbers(message); forecast = null; if (state) { measured = 0; touch(); } },
-  step(message) { playing = false; for (let k = 0; k < message.count; k++) advance(); check(); measure(true); taken = true; post(); },
+  step(message) { playing = false; for (let k = 0; k < message.count; k++) advance(); check(); measure(true); away = 0; post(); },
   play(message) { playing = true; rate = message.rate; until = message.until; clock = performance.now(); owed = 1; beat(); },
   rate(message) { rate = message.rate; },
   h(message) { if (state) { origin = { t: state.t, index: state.index }; state.h = message.h; } },
-  pause() { playing = false; if (state) { measure(true); taken = true; post(); } },
-  taken() { taken = true; if (dirty && !playing) post(); },
+  pause() { playing = false; if (state) { measure(true); away = 0; post(); } },
+  taken() { away = Math.max(0, away - 1); if (dirty && !playing) post(); },
 };
 
 function numbers(message) { params = arrays(message.params); sights = arrays(message.sights); lens = arrays(message.lens); }
 
-function touch() { dirty = true; if (!playing) { measure(true); taken = true; post(); } }
+function touch() { dirty = true; if (!playing) { measure(true); away = 0; post(); } }
 
 function advance() {
   const x = law.step(state, params);
@@ -126,7 +127,7 @@ const FORESEE = {
 };
 
 function post() {
-  dirty = false; taken = false;
+  dirty = false; away += 1;
   const x = state.x.slice();
   const sent = seen; seen = {};
   self.postMessage({ kind: "frame", run, index: state.index, t: state.t, n: state.n, x, w: state.w, seen: sent, made, stepping }, [x.buffer]);
@@ -148,7 +149,7 @@ channel.port1.onmessage = () => {
       if (until !== null && state.t >= until - 1e-9) { playing = false; self.postMessage({ kind: "ended", run, t: state.t }); break; }
     }
     if (count) { stepping = (performance.now() - begun) / count; check(); }
-    if (dirty && (taken || !playing)) { measure(!playing); post(); }
+    if (dirty && (away < MOST_AWAY || !playing)) { measure(!playing); post(); }
   } catch (error) { fail(error); return; }
   if (owed >= 1) beat(); else setTimeout(beat, Math.max(1, (1 - owed) * 1000 / rate));
 };
