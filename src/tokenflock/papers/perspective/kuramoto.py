@@ -212,7 +212,7 @@ def draw(data: xr.DataTree) -> Figure:
             )
         right.set(yscale="log", xlabel="corners $n$", ylabel="greatest eigenvalue")
         right.legend(loc="lower right")
-        right.set_title("Regular polygons: Jacobian (marks), theory")
+        right.set_title("Regular polygons (lines: theory)")
     return figure
 
 
