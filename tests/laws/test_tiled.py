@@ -24,7 +24,7 @@ from tokenflock.dynamics import (
 )
 from tokenflock.dynamics._streaming import by_products
 from tokenflock.dynamics._tiles import Listening, listen, listen_by_rows
-from tokenflock.engines import choose, tiled
+from tokenflock.engines import choose, peaks, tiled
 from tokenflock.engines.blocks import Tiles, _repeat
 from tokenflock.engines.job import Job
 from tokenflock.errors import UserError
@@ -106,7 +106,7 @@ def test_the_engine_gives_the_numbers_of_batch(monkeypatch, on_chip):
     kernel of a GPU, interpreted, and as a CPU does it.
     """
     how = partial(Tiles, interpret=on_chip)
-    monkeypatch.setattr(choose, "_tiles", lambda job, swept: how(tiled.peaked(job, swept)))
+    monkeypatch.setattr(choose, "_tiles", lambda job, swept: how(peaks.peaked(job, swept)))
     laws = [
         (SelfAttention(), 6, {"beta": [1.0, 3.0]}, Layer(h=0.1)),
         (Attention.example(d=6), 6, {}, RK4(h=0.1)),
@@ -141,7 +141,7 @@ def test_every_law_listens_by_tiles_or_says_why_not(law):
         return
     with precision("float64"):
         law, x = cast(law, "float64"), law.space.project(jnp.asarray(unit(d)))
-        by_rows = tiled.tiled(law, tiled.is_peaked(law, [law.inverse_temperature], w), False)
+        by_rows = tiled.tiled(law, peaks.is_peaked(law, [law.inverse_temperature], w), False)
         t, w = jnp.float64(0.3), jnp.asarray(w)
         np.testing.assert_allclose(
             by_rows.velocity(t, x, w), law.velocity(t, x, w), rtol=0, atol=1e-13
@@ -191,8 +191,8 @@ def test_most_laws_do():
 def test_a_token_is_its_own_peak_only_where_it_is():
     """Where the carried maximum is left out, the own logit must be the largest."""
     w, zero = np.full(4, 0.25), np.array([0.5, 0.5, 0.0, 0.0])
-    assert tiled.is_peaked(SelfAttention(), [2.0], w)
-    assert tiled.is_peaked(Causal(), [np.array([0.0, 2.0])], w)
+    assert peaks.is_peaked(SelfAttention(), [2.0], w)
+    assert peaks.is_peaked(Causal(), [np.array([0.0, 2.0])], w)
     for law, beta, weights in (
         (SelfAttention(), [np.array([2.0, -1.0])], w),
         (SelfAttention(), [None], w),
@@ -203,7 +203,7 @@ def test_a_token_is_its_own_peak_only_where_it_is():
         (Block(norm="none"), [2.0], w),
         (Block(positions="rotary"), [2.0], w),
     ):
-        assert not tiled.is_peaked(law, beta, weights)
+        assert not peaks.is_peaked(law, beta, weights)
 
 
 def test_the_kernel_lowers_for_a_gpu_that_is_not_there():

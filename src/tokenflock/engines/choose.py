@@ -16,6 +16,7 @@ from tokenflock.engines import batch, lanes, sharing
 from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
+from tokenflock.engines.peaks import peaked
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import UserError
 from tokenflock.matrices._random import RandomMatrices
@@ -200,7 +201,7 @@ def _run(
 def _tiles(job: Job, swept: list[Any]) -> Tiles:
     """How the law of a job listens by tiles here."""
     return Tiles(
-        _tiled().peaked(job, swept),
+        peaked(job, swept),
         interpret=False,
         round=max(1, math.gcd(*job.strides.tolist())) if jax.default_backend() == "gpu" else 1,
     )

@@ -28,15 +28,13 @@ from tokenflock.dynamics.streamed import Streamed
 from tokenflock.dynamics.unnormalised import Clock
 from tokenflock.engines.job import Job
 from tokenflock.engines.native.attending import attend
-from tokenflock.engines.peaks import is_peaked, peaked
+from tokenflock.engines.peaks import is_peaked
 from tokenflock.errors import UserError
 from tokenflock.parts.no_mask import NoMask
 from tokenflock.parts.no_weighing import NoWeighing
 from tokenflock.parts.positions import Positions
 from tokenflock.parts.softmax_weighing import SoftmaxWeighing
 from tokenflock.shapes import Array, Scalar, Time, Tokens, Weights
-
-__all__ = ["TiledBlock", "for_many", "is_peaked", "peaked", "tiled"]
 
 FEWEST = 64  # tokens below which a matrix of all pairs is no burden to many systems
 MANY = 2048  # tokens from which it is one to a single system
