@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
-from tokenflock.sweeps import check, read_spec, status, sweep
+from tokenflock.errors import SimulationError
+from tokenflock.sweeps import check, crews, read_spec, status, sweep
 from tokenflock.sweeps.store import Store
 
 SPEC = """
@@ -155,6 +156,43 @@ def test_a_dask_cluster_that_loses_a_worker_computes_the_same(start, spec, whole
         code, _, err = command.end()
     assert code == 0, err
     same(path, whole)
+
+
+@pytest.fixture
+def dask_crew(monkeypatch):
+    """A cluster of one worker that counts the cells of a block, and the crew that it is."""
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(crews, "compute", lambda order, cells: f"{len(cells)} cells")
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        crew = crews.Cluster(None, cluster.scheduler_address)  # pyright: ignore[reportArgumentType]
+        crew.give(7, [None] * 3)  # pyright: ignore[reportArgumentType]
+        (future,) = crew.client.futures.values()
+        _wait(lambda: future.status == "finished")
+        yield cluster, crew, future
+        crew.close()
+
+
+def _wait(done, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_an_answer_that_was_lost_with_its_dask_worker_is_computed_again(dask_crew):
+    cluster, crew, future = dask_crew
+    os.kill(cluster.workers[0].process.pid, signal.SIGKILL)
+    _wait(lambda: future.status == "lost")
+    assert crew.take() == (7, "3 cells")
+
+
+def test_a_dask_scheduler_that_is_gone_is_told_in_one_line(dask_crew):
+    cluster, crew, future = dask_crew
+    cluster.close()
+    _wait(lambda: future.status == "cancelled")
+    with pytest.raises(SimulationError, match="is gone; what is done is kept"):
+        crew.take()
 
 
 def test_items_of_papers_run_side_by_side_with_the_same_verdicts(start, tmp_path):

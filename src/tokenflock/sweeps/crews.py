@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -251,16 +252,17 @@ class Cluster:
         self.coming.add(future)
 
     def take(self) -> tuple[int, Outcome]:
-        """The next answer."""
+        """The next answer; one that was lost with its worker is computed again, and waited for."""
         future = next(self.coming)
         block = self.blocks.pop(future.key)
-        if future.status in ("cancelled", "lost"):
+        try:
+            error = future.exception()
+            outcome: Outcome = future.result() if error is None else in_words(error)
+        except CancelledError:
             raise SimulationError(
                 f"the Dask scheduler at {self.address} is gone; what is done is kept, and the same"
                 " command goes on from there"
-            )
-        error = future.exception()
-        outcome: Outcome = future.result() if error is None else in_words(error)
+            ) from None
         future.release()
         return block, outcome
 
