@@ -1,7 +1,8 @@
 """The first second: from pressing Enter on `tokenflock phase` to the first numbers on the screen.
 
-Three cases, each the best of several: the first run of all (empty caches), a new size (the caches
-know another one), and the same size again. Every run is a process of its own with a terminal.
+Three cases, each the best of several, in turn: the first run of all (empty caches), a new size (the
+caches know another one), and the same size again. Every run is a process of its own with a
+terminal. Beside them what nobody can do without: starting Python and importing JAX and equinox.
 
 python benchmarks/first_second.py --out benchmarks/results/DATE-cpu-first-second.json
 """
@@ -52,6 +53,15 @@ def first_numbers(n: int, cache: Path, folder: Path) -> tuple[float, float]:
         os.close(screen)
 
 
+def imports() -> tuple[float, float]:
+    """(seconds, seconds of all cores) of a process that imports JAX and equinox, and ends."""
+    began, before = time.perf_counter(), os.times()
+    subprocess.run([sys.executable, "-c", "import jax, equinox"], check=True)
+    taken, after = time.perf_counter() - began, os.times()
+    used = after.children_user + after.children_system
+    return taken, used - before.children_user - before.children_system
+
+
 def _cores(pid: int) -> float:
     """Seconds that all threads of a process have computed."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -77,11 +87,14 @@ def main() -> None:
         first_numbers(args.n, cache, folder)
         told: dict = {"date": str(date.today()), "cores": os.cpu_count()}
         told["load"] = os.getloadavg()[0]
-        for word, each in runs.items():
-            pairs = [first_numbers(n, cache, folder) for n, cache in each]
-            wall, cores = (min(values) for values in zip(*pairs))
+        pairs = {word: [] for word in [*runs, "imports alone"]}
+        for k in range(args.times):
+            for word, each in runs.items():
+                pairs[word].append(first_numbers(each[k][0], each[k][1], folder))
+            pairs["imports alone"].append(imports())
+        for word, each in pairs.items():
+            wall, cores = (min(values) for values in zip(*each))
             told[word] = {"seconds": wall, "seconds of all cores": cores}
-            print(word, told[word], flush=True)
     keep(told, args.out)
 
 

@@ -115,6 +115,16 @@ def entries(kind: str) -> tuple[Entry, ...]:
     return _shipped(kind) + tuple(entry for entry in _OWN if entry.kind == kind)
 
 
+def _namesake(kind: str, wanted: str) -> Entry | None:
+    """The member of this library whose file has its name, as most have: one file is read sooner
+    than all of them.
+    """
+    path = _ROOT / kind / f"{wanted.replace('-', '_')}.py"
+    if not wanted.replace("-", "").isalnum() or path.stem in _ABSTRACT or not path.is_file():
+        return None
+    return next((entry for entry in _read(kind, path) if entry.slug == wanted), None)
+
+
 @cache
 def _shipped(kind: str) -> tuple[Entry, ...]:
     """The members of one kind that are files of this library."""
@@ -179,12 +189,15 @@ def _imported(path: Path) -> ModuleType:
 
 def find(kind: str, name: str) -> Entry:
     """The member called `name`, in either spelling; an error that lists the near ones otherwise."""
+    wanted = slug(name)
+    if (entry := _namesake(kind, wanted)) is not None:
+        return entry
     table = {entry.slug: entry for entry in entries(kind)}
-    if slug(name) in table:
-        return table[slug(name)]
+    if wanted in table:
+        return table[wanted]
     from difflib import get_close_matches
 
-    near = get_close_matches(slug(name), table, n=3, cutoff=0.4) or sorted(table)
+    near = get_close_matches(wanted, table, n=3, cutoff=0.4) or sorted(table)
     raise UserError(
         f"{kind} has no member {name!r}; try {', '.join(near)} (all: tokenflock list {kind})"
     )
@@ -242,23 +255,28 @@ def names(kind: str) -> list[str]:
 
 
 def lazy(kind: str, extra: dict[str, str] | None = None):
-    """`__getattr__`, `__dir__` and `__all__` of a folder whose members are imported when first
-    asked for.
+    """`__getattr__` and `__dir__` of a folder whose members are imported when first asked for, and
+    whose files are all read only when everything is (`dir`, `import *`).
     """
     extra = extra or {}
 
     def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            return __dir__()
         if name in extra:
             return getattr(importlib.import_module(extra[name]), name)
-        for entry in entries(kind):
+        own = _namesake(kind, slug(name))
+        for entry in entries(kind) if own is None else (own,):
             if entry.name == name:
                 return entry.load()
         raise AttributeError(
             f"module 'tokenflock.{kind}' has no attribute {name!r}; it has {', '.join(names(kind))}"
         )
 
-    everything = sorted([*extra, *names(kind)])
-    return __getattr__, lambda: everything, everything
+    def __dir__() -> list[str]:
+        return sorted([*extra, *names(kind)])
+
+    return __getattr__, __dir__
 
 
 def homes(package: str, table: dict[str, str]):

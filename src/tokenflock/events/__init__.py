@@ -2,4 +2,4 @@
 
 from tokenflock.catalogue import lazy
 
-__getattr__, __dir__, __all__ = lazy("events", {"Event": "tokenflock.events.event"})
+__getattr__, __dir__ = lazy("events", {"Event": "tokenflock.events.event"})

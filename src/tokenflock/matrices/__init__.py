@@ -4,7 +4,7 @@ import Ginibre`.
 
 from tokenflock.catalogue import lazy
 
-__getattr__, __dir__, __all__ = lazy(
+__getattr__, __dir__ = lazy(
     "matrices",
     {
         "MatrixLaw": "tokenflock.matrices.matrix",

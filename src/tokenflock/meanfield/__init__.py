@@ -4,7 +4,7 @@ them, optimal ones.
 
 from tokenflock.catalogue import lazy
 
-__getattr__, __dir__, __all__ = lazy(
+__getattr__, __dir__ = lazy(
     "meanfield",
     {
         "evolve": "tokenflock.meanfield.evolution",

@@ -2,7 +2,7 @@
 
 from tokenflock.catalogue import lazy
 
-__getattr__, __dir__, __all__ = lazy(
+__getattr__, __dir__ = lazy(
     "parts",
     {
         "Part": "tokenflock.parts.part",

@@ -2,6 +2,6 @@
 
 from tokenflock.catalogue import lazy
 
-__getattr__, __dir__, __all__ = lazy(
+__getattr__, __dir__ = lazy(
     "solvers", {"Solver": "tokenflock.solvers.solver", "FixedStep": "tokenflock.solvers.solver"}
 )

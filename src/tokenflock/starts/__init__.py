@@ -2,4 +2,4 @@
 
 from tokenflock.catalogue import lazy
 
-__getattr__, __dir__, __all__ = lazy("starts", {"Start": "tokenflock.starts.start"})
+__getattr__, __dir__ = lazy("starts", {"Start": "tokenflock.starts.start"})
