@@ -87,15 +87,15 @@ def optimal_density(
     steps: int = 5000,
     tolerance: float = 1e-12,
 ) -> xr.Dataset:
-    """A density of least or greatest energy on a grid of the circle or of S^2, by accelerated
-    mirror descent.
+    """A density of least or greatest energy on a grid of the circle or of S^2, by mirror descent.
 
         log rho <- log rho -+ step V_rho + constant,   V_rho(x) = int e^{<x, D y>} drho(y)
 
-    (exponentiated gradient), with steps that are as long as the energy allows and momentum in log
-    rho, then with implicit steps of growing length. It stops when the gap over the nodes is below
-    the tolerance; where it is not after `steps` steps, `converged` is False and a warning says so.
-    Where D >= 0 the least energy is found for certain, and `gap` bounds what is missing.
+    (exponentiated gradient): with implicit steps of growing length where the energy is convex,
+    otherwise with explicit ones that are as long as the energy allows and momentum in log rho. It
+    stops when the gap over the nodes is below the tolerance; where it is not after `steps` steps,
+    or rounding lets it fall no further, `converged` is False and a warning says so. Where D >= 0
+    the least energy is found for certain, and `gap` bounds what is missing.
 
     Returns `density` (theta) or (latitude, longitude) with respect to arc length or area, `weight`
     (mass is sum density weight), `nodes`, `energy`, `gap` over the whole sphere, `converged`, and
@@ -122,7 +122,7 @@ def optimal_density(
     if missing >= tolerance:
         warnings.warn(
             f"optimal_density has not converged: after {len(energies)} steps the gap is"
-            f" {missing:.2g}, not {tolerance:g}; raise steps (now {steps}) or the tolerance",
+            f" {missing:.2g}, not {tolerance:g}; raise the tolerance, or steps (now {steps})",
             RuntimeWarning,
             stacklevel=2,
         )
