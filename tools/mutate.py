@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -57,6 +58,7 @@ TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the
     "theory": [
         *(ORACLES + f"theory_{name}.py" for name in ("domains", "roots", "equiangular")),
         *(ORACLES + f"theory_{name}.py" for name in ("kernel", "pair", "states", "rates", "flows")),
+        ORACLES + "theory_kept.py",
     ],
     "meanfield": [MEAN + f"{name}.py" for name in ("distances", "optimal", "evolution")],
     "probing": [f"tests/probing/test_{name}.py" for name in ("particles", "statistics", "errors")],
@@ -174,14 +176,13 @@ RENAMED = {a: b for pair in PAIRS for a, b in (pair.split(), pair.split()[::-1])
 
 @dataclass(frozen=True)
 class Mutant:
-    """One planted bug: the place, what it was and became, and the file as it is then."""
+    """One bug: the place, what it was and becomes, and which of its file it is."""
 
     file: str  # below the package
     function: str
     line: int
     change: str
-    source: str
-    became: str = ""  # the statement as it is then
+    at: int | None = None  # None: nothing is changed
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}: {self.change}"
@@ -193,10 +194,9 @@ class Mutant:
 
     def among(self, known: set[str]) -> bool:
         """Whether a list names it: by its name, or by its name and some text that it became."""
-        return any(
-            name == self.name
-            or (name.startswith(f"{self.name} | ") and name[len(self.name) + 3 :] in self.became)
-            for name in known
+        longer = [name for name in known if name.startswith(f"{self.name} | ")]
+        return self.name in known or any(
+            name[len(self.name) + 3 :] in planted(self)[1] for name in longer
         )
 
 
@@ -297,21 +297,32 @@ def places(node: ast.AST, function: str = "module") -> Iterator[tuple]:
 
 def mutants(path: Path) -> list[Mutant]:
     """Every bug that can be planted in a file."""
-    tree, found = ast.parse(path.read_text(encoding="utf-8")), []
-    plain = ast.unparse(tree).splitlines()
-    for parent, field, at, node, function in places(tree):
+    tree, file = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(PACKAGE).as_posix()
+    return [
+        Mutant(file, function, node.lineno, f"{_shown(node)} -> {_shown(changed)}", at)
+        for at, (*_, node, function, changed) in enumerate(_changes(tree))
+    ]
+
+
+def _changes(tree: ast.AST) -> Iterator[tuple]:
+    """(parent, field, index or None, node, function, what it becomes)."""
+    for *where, node, function in places(tree):
         for changed in variants(node):
-            before, after = _shown(node), _shown(changed)
-            if before == after:
-                continue
-            _put(parent, field, at, changed)
-            source = ast.unparse(ast.fix_missing_locations(tree))
-            _put(parent, field, at, node)
-            change = f"{before} -> {after}"
-            file = path.relative_to(PACKAGE).as_posix()
-            became = _first_changed(plain, source.splitlines())
-            found.append(Mutant(file, function, node.lineno, change, source, became))
-    return found
+            if _shown(node) != _shown(changed):
+                yield *where, node, function, changed
+
+
+@cache
+def planted(mutant: Mutant) -> tuple[str, str]:
+    """The file with the bug in it, and the statement that holds it."""
+    tree = ast.parse((PACKAGE / mutant.file).read_text(encoding="utf-8"))
+    plain = ast.unparse(tree)
+    if mutant.at is None:
+        return plain, ""
+    parent, field, index, _, _, changed = next(islice(_changes(tree), mutant.at, None))
+    _put(parent, field, index, changed)
+    source = ast.unparse(ast.fix_missing_locations(tree))
+    return source, _first_changed(plain.splitlines(), source.splitlines())
 
 
 def _first_changed(before: list[str], after: list[str]) -> str:
@@ -394,9 +405,11 @@ def _public(path: Path) -> list[str]:
     return [*public, re.escape(f"{path.parent.name}.{path.stem}")]
 
 
-def outcome(mutant: Mutant, tests: list[str], copied: Path, limit: float) -> str:
+def outcome(
+    mutant: Mutant, tests: list[str], copied: Path, limit: float, quick: bool = False
+) -> str:
     """`caught`, `survived`, `never ends`, or why none of them can be said."""
-    for marks in ("not slow", "slow"):
+    for marks in ("not slow",) if quick else ("not slow", "slow"):
         code = _tried(mutant, tests, copied, limit, marks)
         if code is None:
             same = _tried(unchanged(mutant.file), tests, copied, limit / QUICK, marks)
@@ -410,7 +423,7 @@ def _tried(mutant: Mutant, tests: list[str], copied: Path, limit: float, marks: 
     """What pytest returns with a bug planted; None where that takes too long."""
     path = copied / "tokenflock" / mutant.file
     before = path.read_text(encoding="utf-8")
-    path.write_text(mutant.source, encoding="utf-8")
+    path.write_text(planted(mutant)[0], encoding="utf-8")
     options = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
     options += ["-c", str(ROOT / "pyproject.toml")]  # doctests, and warnings that are errors
     try:
@@ -482,23 +495,21 @@ def harmless() -> set[str]:
 
 def unchanged(file: str) -> Mutant:
     """No bug at all: what no test must turn red on."""
-    source = ast.unparse(ast.parse((PACKAGE / file).read_text(encoding="utf-8")))
-    return Mutant(file, "module", 1, "nothing changed", source)
+    return Mutant(file, "module", 1, "nothing changed")
 
 
-def judged(
-    folder: str, planted: list[Mutant], copied: Path, options: argparse.Namespace
-) -> Counter:
+def judged(folder: str, bugs: list[Mutant], copied: Path, options: argparse.Namespace) -> Counter:
     """The outcomes of the bugs of a folder, told as they come."""
     counts, known = Counter(), harmless()
     first = sources(folder)[0].relative_to(PACKAGE).as_posix()
     clean = options.trust or outcome(unchanged(first), TESTS[folder], copied, 4 * options.limit)
     if clean not in (True, "survived"):
         sys.exit(f"{folder}: its tests are {clean} without any bug; mend them first")
-    for mutant in planted:
+    for mutant in bugs:
         since = time.monotonic()
         same = mutant.among(known)
-        result = "equivalent" if same else outcome(mutant, tests_of(mutant), copied, options.limit)
+        given = (mutant, tests_of(mutant), copied, options.limit, options.quick)
+        result = "equivalent" if same else outcome(*given)
         counts[result] += 1
         if options.list == "all" or result not in ("caught", "equivalent"):
             print(f"{result:10} {time.monotonic() - since:4.0f} s  {mutant}", flush=True)
@@ -525,6 +536,7 @@ def main() -> None:
     choices = ["all", "survivors", "planted", "tests"]
     parser.add_argument("--list", choices=choices, default="survivors")
     parser.add_argument("--trust", action="store_true", help="do not first run without a bug")
+    parser.add_argument("--quick", action="store_true", help="leave out the slow tests")
     options = parser.parse_args()
     names = options.folders.split(",")
     if options.list == "tests":
@@ -537,17 +549,16 @@ def main() -> None:
         for name in names
     }
     if options.list == "planted":
-        print("\n".join(str(mutant) for planted in folders.values() for mutant in planted))
+        print("\n".join(str(mutant) for bugs in folders.values() for mutant in bugs))
         return
     load_libraries()
     total = Counter()
     with tempfile.TemporaryDirectory() as place:
         copied = Path(place) / "src"
         shutil.copytree(ROOT / "src", copied, ignore=shutil.ignore_patterns("__pycache__"))
-        for name, planted in folders.items():
-            if not planted:
-                continue
-            total += judged(name, planted, copied, options)
+        for name, bugs in folders.items():
+            if bugs:
+                total += judged(name, bugs, copied, options)
     print(f"all: {score(total)}")
 
 
