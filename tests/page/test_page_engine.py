@@ -402,6 +402,7 @@ def test_every_way_from_number_to_number_is_that_of_jax(tmp_path):
     made = program(law, Layer(), [Kinds()], d=3)
     assert not made.manifest["refused"]
     (told,) = answers([case(made, [state(x, np.full(40, 1 / 40), steps=0)])], tmp_path)
+    assert isinstance(told, list), told
     wanted = seen(law, Kinds(), x, np.full(40, 1 / 40))
     got = decoded(told[0]["seen"]["kinds"]).reshape(wanted.shape)
     np.testing.assert_allclose(got, wanted, rtol=3e-14, atol=1e-15)
