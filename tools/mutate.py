@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +36,7 @@ PACKAGE = ROOT / "src" / "tokenflock"
 NOTHING = 5  # what pytest returns where no test was asked for
 TOO_SLOW = (-signal.SIGXCPU, -signal.SIGKILL)  # how a process ends that takes too long
 PATIENCE = 4  # seconds on the clock for each of the processor
+QUICK = 4  # what takes too long never ends, where without the bug a quarter of the time is enough
 HARMLESS = Path(__file__).with_name("equivalent.txt")
 
 LAWS, ORACLES, MEAN = (f"tests/{name}/test_" for name in ("laws", "oracles", "meanfield"))
@@ -56,6 +58,7 @@ TESTS = {  # the quick tests of a folder, the nearest first; the doctests of the
     "theory": [
         *(ORACLES + f"theory_{name}.py" for name in ("domains", "roots", "equiangular")),
         *(ORACLES + f"theory_{name}.py" for name in ("kernel", "pair", "states", "rates", "flows")),
+        ORACLES + "theory_kept.py",
     ],
     "meanfield": [MEAN + f"{name}.py" for name in ("distances", "optimal", "evolution")],
     "probing": [f"tests/probing/test_{name}.py" for name in ("particles", "statistics", "errors")],
@@ -173,13 +176,13 @@ RENAMED = {a: b for pair in PAIRS for a, b in (pair.split(), pair.split()[::-1])
 
 @dataclass(frozen=True)
 class Mutant:
-    """One planted bug: the place, what it was and became, and the file as it is then."""
+    """One bug: the place, what it was and becomes, and which of its file it is."""
 
     file: str  # below the package
     function: str
     line: int
     change: str
-    source: str
+    at: int | None = None  # None: nothing is changed
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}: {self.change}"
@@ -188,6 +191,13 @@ class Mutant:
     def name(self) -> str:
         """What the list of harmless ones knows it by; a line number would not last."""
         return f"{self.file} | {self.function} | {self.change}"
+
+    def among(self, known: set[str]) -> bool:
+        """Whether a list names it: by its name, or by its name and some text that it became."""
+        longer = [name for name in known if name.startswith(f"{self.name} | ")]
+        return self.name in known or any(
+            name[len(self.name) + 3 :] in planted(self)[1] for name in longer
+        )
 
 
 def variants(node: ast.AST) -> Iterator[ast.AST]:
@@ -287,19 +297,37 @@ def places(node: ast.AST, function: str = "module") -> Iterator[tuple]:
 
 def mutants(path: Path) -> list[Mutant]:
     """Every bug that can be planted in a file."""
-    tree, found = ast.parse(path.read_text(encoding="utf-8")), []
-    for parent, field, at, node, function in places(tree):
+    tree, file = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(PACKAGE).as_posix()
+    return [
+        Mutant(file, function, node.lineno, f"{_shown(node)} -> {_shown(changed)}", at)
+        for at, (*_, node, function, changed) in enumerate(_changes(tree))
+    ]
+
+
+def _changes(tree: ast.AST) -> Iterator[tuple]:
+    """(parent, field, index or None, node, function, what it becomes)."""
+    for *where, node, function in places(tree):
         for changed in variants(node):
-            before, after = _shown(node), _shown(changed)
-            if before == after:
-                continue
-            _put(parent, field, at, changed)
-            source = ast.unparse(ast.fix_missing_locations(tree))
-            _put(parent, field, at, node)
-            change = f"{before} -> {after}"
-            file = path.relative_to(PACKAGE).as_posix()
-            found.append(Mutant(file, function, node.lineno, change, source))
-    return found
+            if _shown(node) != _shown(changed):
+                yield *where, node, function, changed
+
+
+@cache
+def planted(mutant: Mutant) -> tuple[str, str]:
+    """The file with the bug in it, and the statement that holds it."""
+    tree = ast.parse((PACKAGE / mutant.file).read_text(encoding="utf-8"))
+    plain = ast.unparse(tree)
+    if mutant.at is None:
+        return plain, ""
+    parent, field, index, _, _, changed = next(islice(_changes(tree), mutant.at, None))
+    _put(parent, field, index, changed)
+    source = ast.unparse(ast.fix_missing_locations(tree))
+    return source, _first_changed(plain.splitlines(), source.splitlines())
+
+
+def _first_changed(before: list[str], after: list[str]) -> str:
+    """The first line that differs; `ast.unparse` gives each statement one line."""
+    return next((new for old, new in zip(before, after) if old != new), "")
 
 
 def _shown(node: ast.AST) -> str:
@@ -334,9 +362,15 @@ def sources(folder: str) -> list[Path]:
 
 def told_before(folder: str, path: Path) -> list[Mutant]:
     """The bugs of a folder that the output of an earlier run names."""
-    said = re.findall(r"(\S+\.py):\d+ in (\S+): (.*)", path.read_text(encoding="utf-8"))
-    names = {" | ".join(parts) for parts in said if parts[0].startswith(f"{folder}/")}
-    return [mutant for mutant in everything(folder) if mutant.name in names] if names else []
+    said = re.findall(r"(\S+\.py):(\d+) in (\S+): (.*)", path.read_text(encoding="utf-8"))
+    here = [parts for parts in said if parts[0].startswith(f"{folder}/")]
+    every = everything(folder) if here else []
+    lines = [
+        (f"{file} | {function} | {change}", int(line)) for file, line, function, change in here
+    ]
+    exact = [mutant for mutant in every if (mutant.name, mutant.line) in lines]
+    moved = {name for name, _ in lines} - {mutant.name for mutant in exact}
+    return [mutant for mutant in every if mutant in exact or mutant.name in moved]
 
 
 def tests_of(mutant: Mutant) -> list[str]:
@@ -371,29 +405,37 @@ def _public(path: Path) -> list[str]:
     return [*public, re.escape(f"{path.parent.name}.{path.stem}")]
 
 
-def outcome(mutant: Mutant, tests: list[str], copied: Path, limit: float) -> str:
-    """`caught`, `survived`, or why neither can be said."""
+def outcome(
+    mutant: Mutant, tests: list[str], copied: Path, limit: float, quick: bool = False
+) -> str:
+    """`caught`, `survived`, `never ends`, or why none of them can be said."""
+    for marks in ("not slow",) if quick else ("not slow", "slow"):
+        code = _tried(mutant, tests, copied, limit, marks)
+        if code is None:
+            same = _tried(unchanged(mutant.file), tests, copied, limit / QUICK, marks)
+            return "never ends" if same in (0, NOTHING) else "too slow"
+        if code not in (0, NOTHING):
+            return "caught" if code in (1, 2) else "not run"
+    return "survived"
+
+
+def _tried(mutant: Mutant, tests: list[str], copied: Path, limit: float, marks: str) -> int | None:
+    """What pytest returns with a bug planted; None where that takes too long."""
     path = copied / "tokenflock" / mutant.file
     before = path.read_text(encoding="utf-8")
-    path.write_text(mutant.source, encoding="utf-8")
+    path.write_text(planted(mutant)[0], encoding="utf-8")
     options = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--tb=no"]
     options += ["-c", str(ROOT / "pyproject.toml")]  # doctests, and warnings that are errors
-    code: int | None = 0
     try:
-        for marks in ("not slow", "slow"):
-            child = os.fork()  # the libraries are loaded already, this one is not
-            if child == 0:
-                seconds = int(limit)  # of the processor: a busy machine catches no bug
-                resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-                _run_tests([*options, "-m", marks, f"--rootdir={ROOT}", str(path), *tests], copied)
-            code = _waited(child, PATIENCE * limit)
-            code = None if code in TOO_SLOW else code
-            if code not in (0, NOTHING):
-                break
+        child = os.fork()  # the libraries are loaded already, this one is not
+        if child == 0:
+            seconds = int(limit)  # of the processor: a busy machine catches no bug
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+            _run_tests([*options, "-m", marks, f"--rootdir={ROOT}", str(path), *tests], copied)
+        code = _waited(child, PATIENCE * limit)
     finally:
         path.write_text(before, encoding="utf-8")
-    told = {0: "survived", NOTHING: "survived", 1: "caught", 2: "caught", None: "too slow"}
-    return told.get(code, "not run")
+    return None if code in TOO_SLOW else code
 
 
 def _run_tests(arguments: list[str], copied: Path) -> None:
@@ -437,8 +479,9 @@ def load_libraries() -> None:
 
 
 def score(counts: Counter) -> str:
-    """caught, and too slow, of all that are no equivalents."""
-    caught, whole = counts["caught"], counts["caught"] + counts["survived"] + counts["too slow"]
+    """Caught (or never ending, which is red too), of all that are no equivalents."""
+    caught = counts["caught"] + counts["never ends"]
+    whole = caught + counts["survived"] + counts["too slow"]
     share = f"{100 * caught / whole:.0f} %" if whole else "-"
     rest = ", ".join(f"{value} {key}" for key, value in counts.items() if key != "caught")
     return f"{caught}/{whole} caught = {share}" + (f" ({rest})" if rest else "")
@@ -450,28 +493,26 @@ def harmless() -> set[str]:
     return {line.split("  # ")[0].strip() for line in lines if line and not line.startswith("#")}
 
 
-def unchanged(folder: str) -> Mutant:
-    """No bug at all: what the tests of a folder must not turn red on."""
-    path = sorted((PACKAGE / folder).glob("[a-z]*.py"))[0]
-    source = ast.unparse(ast.parse(path.read_text(encoding="utf-8")))
-    return Mutant(path.relative_to(PACKAGE).as_posix(), "module", 1, "nothing changed", source)
+def unchanged(file: str) -> Mutant:
+    """No bug at all: what no test must turn red on."""
+    return Mutant(file, "module", 1, "nothing changed")
 
 
-def judged(
-    folder: str, planted: list[Mutant], copied: Path, options: argparse.Namespace
-) -> Counter:
+def judged(folder: str, bugs: list[Mutant], copied: Path, options: argparse.Namespace) -> Counter:
     """The outcomes of the bugs of a folder, told as they come."""
     counts, known = Counter(), harmless()
-    clean = options.trust or outcome(unchanged(folder), TESTS[folder], copied, 4 * options.limit)
+    first = sources(folder)[0].relative_to(PACKAGE).as_posix()
+    clean = options.trust or outcome(unchanged(first), TESTS[folder], copied, 4 * options.limit)
     if clean not in (True, "survived"):
         sys.exit(f"{folder}: its tests are {clean} without any bug; mend them first")
-    for mutant in planted:
+    for mutant in bugs:
         since = time.monotonic()
-        same = mutant.name in known
-        result = "equivalent" if same else outcome(mutant, tests_of(mutant), copied, options.limit)
+        same = mutant.among(known)
+        given = (mutant, tests_of(mutant), copied, options.limit, options.quick)
+        result = "equivalent" if same else outcome(*given)
         counts[result] += 1
         if options.list == "all" or result not in ("caught", "equivalent"):
-            print(f"{result:9} {time.monotonic() - since:4.0f} s  {mutant}", flush=True)
+            print(f"{result:10} {time.monotonic() - since:4.0f} s  {mutant}", flush=True)
     print(f"{folder}: {score(counts)}", flush=True)
     return counts
 
@@ -495,6 +536,7 @@ def main() -> None:
     choices = ["all", "survivors", "planted", "tests"]
     parser.add_argument("--list", choices=choices, default="survivors")
     parser.add_argument("--trust", action="store_true", help="do not first run without a bug")
+    parser.add_argument("--quick", action="store_true", help="leave out the slow tests")
     options = parser.parse_args()
     names = options.folders.split(",")
     if options.list == "tests":
@@ -507,17 +549,16 @@ def main() -> None:
         for name in names
     }
     if options.list == "planted":
-        print("\n".join(str(mutant) for planted in folders.values() for mutant in planted))
+        print("\n".join(str(mutant) for bugs in folders.values() for mutant in bugs))
         return
     load_libraries()
     total = Counter()
     with tempfile.TemporaryDirectory() as place:
         copied = Path(place) / "src"
         shutil.copytree(ROOT / "src", copied, ignore=shutil.ignore_patterns("__pycache__"))
-        for name, planted in folders.items():
-            if not planted:
-                continue
-            total += judged(name, planted, copied, options)
+        for name, bugs in folders.items():
+            if bugs:
+                total += judged(name, bugs, copied, options)
     print(f"all: {score(total)}")
 
 

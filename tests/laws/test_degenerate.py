@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
+from tokenflock.catalogue import entries
 from tokenflock.dynamics import (
     NGPT,
     Attention,
@@ -46,7 +47,7 @@ from tokenflock.observables import (
     PairDensity,
     Radius,
 )
-from tokenflock.observables.observable import on_sphere
+from tokenflock.observables.observable import Observable, on_sphere
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -335,3 +336,24 @@ def test_a_sum_of_weights_that_rounds_below_one_is_at_rest():
     density = PairDensity()
     assert bool(density.at_rest(jnp.asarray(1 - 5e-7)))
     assert not bool(density.at_rest(jnp.asarray(0.999)))
+
+
+HASTY = [
+    member(**options)
+    for member in (entry.load() for entry in entries("observables"))
+    if member.on_host is not Observable.on_host
+    for options in [{}, {"delta": 1.2}][: 2 if "delta" in member.__dataclass_fields__ else 1]
+]
+
+
+@pytest.mark.parametrize("observable", HASTY, ids=repr)
+def test_the_quicker_way_of_an_observable_is_its_definition(observable):
+    """Also with a token at the origin, one without weight, two in one place, and all of them so."""
+    origin, twice = X.copy(), X.copy()
+    origin[1], twice[2] = 0, twice[4]
+    frames = np.stack([X, 3 * X, origin, twice, 0 * X, 0 * X + X[0]])
+    for weights in (W, np.where(np.arange(N) == 3, 0, W)):
+        every = np.tile(weights, (len(frames), 1))
+        quick = observable.on_host(jnp.asarray(frames), jnp.asarray(every))
+        slow = jax.vmap(observable.measure)(jnp.asarray(frames), jnp.asarray(every))
+        np.testing.assert_allclose(quick, slow, rtol=1e-6, atol=1e-9)

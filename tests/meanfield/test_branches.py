@@ -132,6 +132,8 @@ def test_long_runs_end_in_the_stable_state_and_newton_finds_the_unstable_one_too
     state = stationary(law, run, points=64)
     assert np.abs(state.density - run.density[-1]).max() < 1e-7
     assert int(state.stable) == 1
+    turned = stationary(law, VonMises(2.0, mean=np.pi), points=64)  # about the other pole
+    assert float(turned.order_parameter) == pytest.approx(float(state.order_parameter))
     flat = stationary(law, Ripple(k=1, amplitude=1e-3), points=64)
     assert int(flat.stable) == 0 and float(flat.order_parameter) < 1e-10
 

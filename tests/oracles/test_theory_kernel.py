@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import iv
 
+from tokenflock.theory._special import log_iv
 from tokenflock.theory.kernel import (
     dirac_energy,
     kernel_eigenvalue,
@@ -62,6 +63,24 @@ def test_orders_obey_the_bessel_recurrence_in_every_regime(d):
     below = np.exp(log_kernel_eigenvalue(k - 1, beta, d) - log)
     above = np.exp(log_kernel_eigenvalue(k + 1, beta, d) - log)
     assert np.max(np.abs(below - above - (2 * k + d - 2) / beta) / below) < 5e-12
+
+
+@pytest.mark.parametrize(("k", "d"), [(0, 2), (3, 16), (2, 100), (0, 10**6)])
+@pytest.mark.parametrize("share", [0.01, 0.5, 8.0])
+def test_up_to_a_beta_that_grows_like_the_root_of_d_all_digits_are_those_of_the_series(k, d, share):
+    """lambda_k = (beta/2)^k Gamma(d/2) / Gamma(d/2+k) sum_j (beta^2/4)^j / (j! (d/2+k)_j)"""
+    z = share * (k + d / 2)
+    terms = np.cumprod([1.0] + [z / (j * (k + d / 2 + j - 1)) for j in range(1, 90)])
+    front = np.prod([np.sqrt(z) / (d / 2 + j) for j in range(k)])
+    value = kernel_eigenvalue(k, 2 * np.sqrt(z), d)
+    assert value == pytest.approx(front * np.sum(terms), rel=1e-12, abs=0)
+
+
+def test_far_out_bessel_functions_are_their_asymptotic_series():
+    """log I_v(x) = x - log(2 pi x) / 2 - (4 v^2 - 1) / (8 x) - ... (DLMF 10.40.1)"""
+    order, x = np.array([[0.0], [1.0], [5.0]]), np.array([1e5, 9e7, 2e8, 1e11])
+    expected = x - np.log(2 * np.pi * x) / 2 - (4 * order**2 - 1) / (8 * x)
+    np.testing.assert_allclose(log_iv(order, x), expected, rtol=1e-15, atol=1e-7)
 
 
 def test_small_beta_limit_and_beta_zero():

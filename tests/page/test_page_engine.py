@@ -358,3 +358,51 @@ def test_other_shapes_keep_the_order_of_memory(tmp_path):
     (told,) = answers([case(made, [state(np.eye(3), np.full(3, 1 / 3), steps=0)])], tmp_path)
     wanted = [*np.tile(np.sin(np.arange(24.0)), 5), 5, 4, 3, 2, 1, 0, 19, 13, 7, 1]
     near(decoded(told[0]["seen"]["folded"]), np.array(wanted), 1e-15)
+
+
+class Kinds(Observable):
+    """Every way from number to number: whole, unsigned, of 64 bits, truths, and the functions."""
+
+    def measure(self, x: Tokens, w: Weights) -> jax.Array:
+        a, b, c = x.T
+        whole, less = jnp.round(99 * a).astype(jnp.int32), jnp.round(9 * b).astype(jnp.int32)
+        bits = jax.lax.bitcast_convert_type(whole, jnp.uint32)
+        mantissa = (bits & jnp.uint32(0x7FFFFF)) | jnp.uint32(0x3F800000)
+        long = bits.astype(jnp.uint64)
+        double = ((long << 20) ^ (long << 33) | (long >> 3)) >> 12 | jnp.uint64(1023 << 52)
+        words = [bits << 5, bits >> 3, bits ^ 77, bits | 6, ~bits, bits + 9, bits * 3, bits % 7]
+        words += [
+            jax.lax.bitcast_convert_type(bits, jnp.int32),
+            (long << 40 >> 36).astype("uint32"),
+        ]
+        words += [jax.lax.bitcast_convert_type(mantissa, jnp.float32), a.astype(jnp.float32)]
+        words += [jax.lax.bitcast_convert_type(double, jnp.float64), (30 * c).astype(jnp.int32)]
+        numbers = [-whole, whole - less, whole * less, jax.lax.div(whole, 7 + 0 * less)]
+        numbers += [jax.lax.rem(whole, 7 + 0 * less), jnp.maximum(whole, less)]
+        numbers += [jax.lax.select_n(jnp.abs(less) % 3, a, b, c), jax.lax.clamp(-0.3, a, 0.4)]
+        truths = [whole > less, whole >= less, whole == less, whole != less, a < b, a <= c]
+        truths += [truths[0] & truths[4], truths[0] | truths[5], truths[0] ^ truths[4], ~truths[1]]
+        truths += [jnp.isfinite(jnp.log(jnp.abs(less) + 0.0)), whole.astype(bool)]
+        plain = [f(a) for f in (jnp.sin, jnp.tan, jnp.sinh, jnp.arcsin, jnp.arctan, jnp.arctanh)]
+        plain += [f(1 + c**2) for f in (jnp.log, jnp.sqrt, jnp.cbrt, jnp.arccosh, jax.lax.rsqrt)]
+        plain += [f(3 * b) for f in (jnp.floor, jnp.ceil, jnp.sign, jnp.abs, jnp.expm1, jnp.exp2)]
+        plain += [
+            jnp.arctan2(a, b),
+            (1 + c**2) ** a,
+            b**5,
+            (2 + b) ** -3,
+            jax.scipy.special.erfc(c),
+        ]
+        return jnp.stack([jnp.asarray(each, float) for each in words + numbers + truths + plain])
+
+
+def test_every_way_from_number_to_number_is_that_of_jax(tmp_path):
+    law, x = NeuralODE.example(3, 3), np.random.default_rng(2).uniform(-0.99, 0.99, (40, 3))
+    x[:3] = [[0.0, 0.0, 0.0], [0.5, 0.5, -0.5], [0.02, 0.22, 0.02]]
+    made = program(law, Layer(), [Kinds()], d=3)
+    assert not made.manifest["refused"]
+    (told,) = answers([case(made, [state(x, np.full(40, 1 / 40), steps=0)])], tmp_path)
+    assert isinstance(told, list), told
+    wanted = seen(law, Kinds(), x, np.full(40, 1 / 40))
+    got = decoded(told[0]["seen"]["kinds"]).reshape(wanted.shape)
+    np.testing.assert_allclose(got, wanted, rtol=3e-14, atol=1e-15)

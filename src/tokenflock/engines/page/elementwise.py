@@ -200,8 +200,11 @@ def bitcast(g: Graph, a: Any, dtype: str) -> Any:
         return g.node("call", (a.high, a.low), "double_of", "f64")
     if isinstance(a, Node) and (a.dtype, dtype) == ("u32", "f32"):
         return g.node("call", (a,), "single_of", "f32")
-    if isinstance(a, Node) and (a.dtype, dtype) in (("int", "u32"), ("u32", "int")):
+    if isinstance(a, Node) and (a.dtype, dtype) == ("int", "u32"):
         return g.node("to", (a,), None, dtype)
+    if isinstance(a, Node) and (a.dtype, dtype) == ("u32", "int"):
+        signed = (g.node("to", (a,), None, dtype), g.const(0))
+        return g.node("|", signed, None, dtype)  # of 32 bits: the first is the sign
     raise UserError(f"the page reads no bits as {dtype}")
 
 

@@ -83,7 +83,7 @@ function erf_inv_single(x) {  // Giles 2012, in single precision
   for (let k = 1; k < c.length; k++) y = f(c[k] + y * w);  // rounded once
   return f(y * x);
 }
-// === erfc
+// === erfc erf
 function erfc(x) {  // a continued fraction where it is small
   if (x < 2) return 1 - erf(x);
   let f = 0;
