@@ -35,9 +35,9 @@ const Drawers = (() => {
     const home = document.getElementById("map"), charts = lab.maps;
     if (!charts.length) { home.replaceChildren(closer("map"), element("h2", { text: "The map" }), element("p", { text: "This page was written without a phase diagram; flock.lab(diagram) brings one." })); return; }
     const chosen = charts[lab.mapNumber] || charts[0], titles = parted(charts.map((chart) => chart.title));
-    const canvas = element("canvas", { role: "img", "aria-label": `phase diagram: ${chosen.title}; click to start a run` }), [low, high] = chosen.range.map((value) => shown(value, 2)), note = `Light is ${low}, dark ${high}. ${chosen.note}`, told = element("p", { class: "doc", text: note });
+    const canvas = element("canvas", { role: "img", "aria-label": `phase diagram: ${chosen.title}; click to start a run` }), [low, high] = chosen.range.map((value) => shown(value, 2)), note = `Light is ${low}, dark is ${high}. ${chosen.note}`, told = element("p", { class: "doc", text: note });
     const select = element("select", { "aria-label": "which diagram", onchange: () => { lab.mapNumber = Number(select.value); map(lab, act); } }, ...charts.map((_, k) => element("option", { value: k, text: titles.rest[k], selected: k === lab.mapNumber })));
-    home.replaceChildren(closer("map"), element("h2", { text: "The map" }), ...(charts.length > 1 ? [element("p", {}, titles.shared, " ", select)] : [element("p", { text: chosen.title })]), canvas, told);
+    home.replaceChildren(closer("map"), element("h2", { text: "The map" }), ...(charts.length > 1 ? [element("p", {}, titles.shared.replace(/ = /g, "\u00a0=\u00a0"), " ", select)] : [element("p", { text: chosen.title })]), canvas, told);
     const box = () => canvas.getBoundingClientRect();
     const pen = () => new CanvasPen(canvas, box().width, box().height, Math.min(2, window.devicePixelRatio || 1));
     lab.drawMap = (tone) => { if (!home.hidden && box().width > 10) PhaseMap.draw(pen(), chosen, tone, lab.here); };

@@ -46,9 +46,9 @@ const Instruments = (() => {
     const time = (t) => (log ? Math.log10(Math.max(t, scene.first)) : t);
     const ends = [time(log ? scene.first : 0), Math.max(time(scene.last), time(log ? scene.first : 0) + 1e-9)];
     const values = series.flatMap((one) => one.points.filter((_, k) => k % 2 === 1)).concat(levels.map((level) => level.at));
-    const [low, high] = range || bounds(values);
+    const [least, high] = range || bounds(values), low = levels.some((level) => level.room) ? least - 0.17 * (high - least) : least; // room for words below
     const x = scale(ends[0], ends[1], frame.left, frame.right, 5), y = scale(low, high, frame.bottom, frame.top, 4);
-    axes(pen, tone, frame, { x, y, label: log ? "t (log)" : "t", log });
+    axes(pen, tone, frame, { x, y, label: log ? `${scene.label} (log)` : scene.label, log });
     for (const mark of marks) { const at = x.of(time(mark)); if (at >= frame.left) pen.line([at, frame.bottom, at, frame.bottom - 7], { colour: tone.warm, width: 1.5 }); }
     for (const level of levels) {
       const at = y.of(level.at);
