@@ -258,7 +258,7 @@ def _energies(ax, results: Sequence[xr.Dataset], theme) -> None:
     _over_layers(ax, "energy (one at consensus)")
     ax.set_ylim(0, 1.04)
     above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}  # curves may be anywhere below
-    ax.legend(ncols=results[0].sizes["beta"], handlelength=1.4, columnspacing=1.0, **above)
+    ax.legend(ncols=results[0].sizes["beta"], handlelength=2.4, columnspacing=0.8, **above)
 
 
 def _over_layers(ax, label: str) -> None:
