@@ -13,15 +13,16 @@ const Instruments = (() => {
       pen.line([frame.left, at, frame.right, at], { colour: tone.faint, width: 1 });
       pen.text(frame.left - 6, at + 4, shown(tick, 3), { colour: tone.soft, size: 10.5, align: "right" });
     }
+    // a letter stands beside the axis, a word below it in place of the last numbers: no curve is there
+    const beside = label.length < 2, free = beside ? Infinity : frame.right - 6 * label.length - 14;
     for (const tick of x.ticks) {
       const at = x.of(tick);
       pen.line([at, frame.bottom, at, frame.bottom + 4], { colour: tone.soft, width: 1 });
+      if (at > free) continue;
       pen.text(at, frame.bottom + 16, shown(log ? 10 ** tick : tick, 3), { colour: tone.soft, size: 10.5, align: "center" });
     }
     pen.line([frame.left, frame.bottom, frame.right, frame.bottom], { colour: tone.soft, width: 1 });
-    // a letter stands beside the axis and a word below it where there are no ticks: no curve ends there
-    const beside = label.length < 2, down = beside ? 3 : x.ticks.length ? -5 : 14;
-    pen.text(beside ? frame.right + 4 : frame.right, frame.bottom + down, label, { colour: tone.soft, size: 10.5, align: beside ? "left" : "right" });
+    pen.text(beside ? frame.right + 4 : frame.right, frame.bottom + (beside ? 3 : 16), label, { colour: tone.soft, size: 10.5, align: beside ? "left" : "right" });
   }
 
   function scale(low, high, from, to, count) {

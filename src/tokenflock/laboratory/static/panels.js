@@ -30,7 +30,7 @@ const Panels = (() => {
       if (low !== null) levels.push({ at: Math.exp(low), name: "uniform (least)", below: true, room: true });
     }
     const plateau = lab.seen("plateau"), clusters = lab.seen("cluster_count");
-    if (plateau && clusters && clusters[0] > 1) levels.push({ at: plateau[0], name: `plateau: these ${clusters[0]} clusters as points`, below: true, end: true });
+    if (plateau && clusters && clusters[0] > 1) levels.push({ at: plateau[0], name: `plateau: ${clusters[0]} clusters`, below: true, end: true });
     const points = lab.history.series("energy");
     if (!points.length) return Instruments.words(pen, tone, "this law has no such energy");
     return Instruments.timeChart(pen, tone, scene(lab), { series: [{ points, colour: tone.accent }], levels });
