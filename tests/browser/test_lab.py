@@ -427,13 +427,29 @@ def test_every_lesson_opens(visit):
     count = page.locator("#lessons .steps button").count() - 1
     assert count >= 10
     for k in range(count):
-        page.evaluate(f"document.querySelectorAll('#lessons .steps button')[{k}].click()")
+        page.click(f"#lessons .steps button:nth-child({k + 1})")
         page.wait_for_function("tokenflockLab.history.length > 0")
         page.wait_for_timeout(150)
         asked = page.locator("#lessons strong").text_content()
         assert asked.endswith("?") and asked.count("?") == 1
+        said = (page.locator("#lessons").text_content() or "") + asked
+        assert not set("^{}") & set(said)  # powers are set above the line
     page.wait_for_function("tokenflockLab.recording !== null")  # the last one has a model
     assert page.locator("#say").text_content() == ""
+
+
+def test_on_a_phone_a_lesson_is_read_beside_what_it_speaks_of(visit):
+    page = visit(width=390)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.click("[data-open=lessons]")
+    ends = "(name) => document.querySelector(name).getBoundingClientRect()"
+    first = page.evaluate(f"({ends})('#lessons p').top")
+    assert page.evaluate(f"({ends})('#lessons .close').bottom") <= first
+    assert page.evaluate(f"({ends})('#play').bottom") < 844  # it says: press play
+    page.click("#lessons .steps button:nth-child(7)")
+    assert page.locator("#lessons").is_visible() and page.locator("#map canvas").is_visible()
+    page.click("#lessons .steps button:nth-child(8)")
+    assert page.locator("#lessons").is_visible() and not page.locator("#map").is_visible()
 
 
 def test_a_recording_is_dropped_on_the_page(visit, run):

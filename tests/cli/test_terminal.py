@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -87,6 +88,17 @@ def test_no_word_of_a_verdict_is_broken(screen, width):
     said = " ".join(" ".join(shown).split())
     assert "falls below 10⁻⁹ [Theorem 6.8, (6.9)]" in said
     assert "measured 4.851834 ± 0.000001, must be ≤ 4" in said and "from −3200 on" in said
+
+
+@pytest.mark.parametrize("width", range(40, 80))
+def test_no_line_of_a_verdict_ends_within_a_formula(screen, width):
+    file = screen(width)
+    (item,) = find(["perspective/orthogonal"])
+    claim = replace(
+        CLAIM, statement="a rate of the tokens is $C e^(2t) + 1/n <= 4 t$ where they go"
+    )
+    verdicts.tell(Report((Outcome(item, "quick", (claim,), 1.0, "cpu"),)))
+    assert any("C e²ᵗ + 1/n ≤ 4 t" in line for line in lines(file))
 
 
 def test_a_pipe_gets_one_line_each_and_no_bar(screen):

@@ -6,6 +6,7 @@ import pytest
 import tokenflock as flock
 from tokenflock import plots
 from tokenflock.dynamics import Causal, Kuramoto, SelfAttention
+from tokenflock.meanfield import optimal_tokens
 from tokenflock.observables import AttentionMatrix, ClusterCount
 from tokenflock.plots._discs import colour_groups
 from tokenflock.plots._landscape import potential
@@ -40,6 +41,17 @@ def test_sphere_draws_one_disc_a_cluster_within_the_ball(sphere_run):
         flock.measure(last, ClusterCount(delta=1e-4)).cluster_count[0]
     )
     assert np.linalg.norm(discs_of(ax).get_offsets(), axis=1).max() <= 1 + 1e-9
+
+
+def test_one_frame_of_a_run_and_tokens_without_a_time_are_drawn_as_they_are(sphere_run, layer_run):
+    last = plots.sphere(sphere_run.isel(time=-1))
+    whole = plots.sphere(sphere_run, at=float(sphere_run.time[-1]))
+    titles = [ax.get_title(loc="left") for ax in (last, whole)]
+    assert titles[0] == titles[1] and "$t$ =" in titles[0]
+    assert len(discs_of(last).get_offsets()) == len(discs_of(whole).get_offsets())
+    assert "layer 40" in story(layer_run.isel(time=-1)).moment(0)
+    poles = plots.sphere(optimal_tokens(np.diag([1.0, 0.0, 1.0]), n=20, steps=50))
+    assert len(discs_of(poles).get_offsets()) == 2 and "$t$" not in poles.get_title(loc="left")
 
 
 def test_a_plane_holds_the_axes_of_greatest_spread(sphere_run):

@@ -46,7 +46,7 @@ def test_a_file_and_a_page(folder, tmp_path, capsys):
         and result.sizes["layer"] == 7
     )
     html = page.read_text()
-    assert html.count("data:image/png;base64,") == 5
+    assert html.count("data:image/png;base64,") == 2 * 5  # light and dark
     assert "http" not in re.sub(
         r"base64,[^\"']+|http://www\.w3\.org", "", html
     )  # by chance it may stand in a picture

@@ -64,9 +64,13 @@ def described(name: str, text: str, width: int) -> None:
         hanging(Text(" " * width + text), width)
 
 
-def say(text: str, title: str = "") -> None:
-    """A line on standard output, after a bold title; no text in it is read as markup."""
-    console.print(Text.assemble((title, "bold"), text), soft_wrap=True)
+def say(text: str, title: str = "", indent: int = 0) -> None:
+    """A line on standard output, after a bold title; no text in it is read as markup.
+
+    With an indent it is several lines on a terminal that is too narrow (see `hanging`).
+    """
+    whole = Text.assemble((title, "bold"), text)
+    hanging(whole, indent) if indent else console.print(whole, soft_wrap=True)
 
 
 def saved(path: Path, replaced: bool = False, then: str = "") -> None:

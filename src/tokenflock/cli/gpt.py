@@ -103,7 +103,7 @@ def train(
 
     Example: `tokenflock gpt train --preset cpu --text shakespeare.txt --out bard`
 
-    Example: `tokenflock gpt train --preset quick --shared --norm post --watch 0,100,300 --out
+    Example: `tokenflock gpt train --preset quick --shared --norm ngpt --watch 0,100,300 --out
     shared`
     """
     made_folder(out)
@@ -130,7 +130,9 @@ def sample(
     folder: Folder,
     /,
     *,
-    prompt: Annotated[str, Parameter(help="how the text begins [default: a new line]")] = "\n",
+    prompt: Annotated[
+        str, Parameter(help="how the text begins [default: a new line]", show_default=False)
+    ] = "\n",
     count: Annotated[int, Parameter(help="tokens to write")] = 500,
     temperature: Annotated[
         float, Parameter(help="below 1: more likely text; 0: always the likeliest token")

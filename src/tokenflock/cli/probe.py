@@ -265,7 +265,8 @@ def _probed(
 ) -> xr.Dataset:
     from tokenflock import probing
 
-    with progress(f"probing {name}") as told:
+    short = "/".join(Path(name).parts[-2:])  # a long path would leave no room for the bar
+    with progress(f"probing {short}") as told:
         return probing.probe(
             loaded,
             texts,
@@ -298,7 +299,7 @@ def _tell(results: list[xr.Dataset]) -> None:
     """What happened, in a line or two for each model."""
     words = {
         "mean_cosine": "mean cosine {:.3f}, {:.3f}",
-        "pair_density": "share of pairs above 0.9 {:.3f}, {:.3f}",
+        "pair_density": "share of pairs above 0.9: {:.3f}, {:.3f}",
         "cluster_count": "clusters {:.0f}, {:.0f}",
     }
     for result in results:
@@ -309,4 +310,4 @@ def _tell(results: list[xr.Dataset]) -> None:
         )
         where = f"at layers {int(first.layer)} and {int(last.layer)}"
         prompts = counted(result.sizes["prompt"], "prompt")
-        say(f", {prompts}, {where}: {told}", title=result.attrs["title"])
+        say(f", {prompts}, {where}: {told}", title=result.attrs["title"], indent=2)

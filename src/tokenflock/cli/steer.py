@@ -137,8 +137,6 @@ def _tell(result) -> None:
         say(f"  cloud {cloud:<3} W2 to its target {distance:.5f}")
     if "reached" in result:
         say("  root mean square of W2, by pieces of time (rows) and heads")
-        say("    " + "".join(f"{heads:>10}" for heads in result.heads.values))
+        say(" " * 8 + "".join(f"{heads:>10}" for heads in result.heads.values))
         for depth, row in zip(result.pieces.values, result.reached.values):
-            say(
-                f"    {depth:<4}" + "".join(f"{value:>10.5f}" for value in row).removeprefix("    ")
-            )
+            say(f"    {depth:<4}" + "".join(f"{value:>10.5f}" for value in row))

@@ -185,7 +185,7 @@ def _forecast(spec: Any, processes: int) -> int:
     say(f"{told.cells:,} cells: {grid}; {told.systems:,} systems")
     say(f"{told.blocks:,} blocks, {in_words(told.block_bytes)} each; {in_words(told.bytes)} in all")
     seconds = told.seconds / processes
-    say(f"about {_time(seconds)} on {processes} of these processes (a trial of {told.trial:.1f} s)")
+    say(f"about {_time(seconds)} with --processes {processes} (by a trial of {told.trial:.1f} s)")
     return 0
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.padding import Padding
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -28,6 +27,7 @@ from tokenflock.reproduction.reproduce import Audience
 _LOOK = {HOLDS: "green", FAILS: "bold red", NOT_RUN: "yellow"}
 _NAME = 40  # columns of an item's name
 _INDENT = 8
+_HELD = "\ue000"  # a space of a formula, at which no line ends
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def _line(outcome: Outcome, remembered: bool) -> None:
     line = Text.assemble(name, f"{took:>9}  ", _tally(outcome.claims))
     hanging(line, _NAME + 12)
     if outcome.verdict == NOT_RUN:
-        _paragraph(Text(outcome.problem), 4)
+        _paragraph(outcome.problem, 4)
 
 
 def _tally(claims: Sequence[Claim]) -> Text:
@@ -89,16 +89,17 @@ def _tally(claims: Sequence[Claim]) -> Text:
 def _claim(claim: Claim) -> None:
     head = Text(f"{claim.verdict:>7} ", style=_LOOK[claim.verdict])
     console.print(Text.assemble(head, Text(claim.id, style="cyan")), soft_wrap=True)
-    _paragraph(Text(unicode(f"{claim.statement} [{claim.source}]")), _INDENT)
-    found = unicode(f"measured {measured(claim)}, must be {interval(claim)}")
-    _paragraph(Text(found), _INDENT)
+    _paragraph(unicode(f"{claim.statement} [{claim.source}]", _HELD), _INDENT)
+    found = f"measured {measured(claim)}, must be {interval(claim)}"
+    _paragraph(unicode(found, _HELD), _INDENT)
     if claim.verdict != HOLDS and claim.note:
-        _paragraph(Text(unicode(claim.note)), _INDENT)
+        _paragraph(unicode(claim.note, _HELD), _INDENT)
 
 
-def _paragraph(text: Text, indent: int) -> None:
-    """A text to the right of an indent: in lines of whole words on a terminal, else in one."""
-    if console.is_terminal:
-        console.print(Padding(text, (0, 0, 0, indent)))
-    else:
-        console.print(Text(" " * indent) + text, soft_wrap=True)
+def _paragraph(text: str, indent: int) -> None:
+    """A text to the right of an indent: in lines of whole words and formulas on a terminal, else in
+    one.
+    """
+    whole = Text(text)
+    for line in whole.wrap(console, console.width - indent) if console.is_terminal else [whole]:
+        console.print(Text(" " * indent + line.plain.replace(_HELD, " ")), soft_wrap=True)

@@ -121,7 +121,7 @@ def curves(results: Sequence[xr.Dataset]):
                 band(
                     ax, _by_layer(result[name], result), "layer", colour, str(result.attrs["model"])
                 )
-            ax.set(xlabel="layer", ylabel=_CURVES[name])
+            _over_layers(ax, _CURVES[name])
         if "energies" in results[0]:
             _energies(axes[len(names)], results, theme)
         if len(results) > 1:
@@ -188,7 +188,7 @@ def systems(followed: xr.Dataset):
                     _SYSTEMS[str(system)],
                     dash,
                 )
-            ax.set(xlabel="layer", ylabel=label)
+            _over_layers(ax, label)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
     return figure
 
@@ -255,8 +255,16 @@ def _energies(ax, results: Sequence[xr.Dataset], theme) -> None:
         for dash, beta in zip(("-", "--", ":", "-."), result.beta.values):
             label = rf"$\beta$ = {beta:g}" if result is results[0] else "_"
             band(ax, result.energies.sel(beta=beta), "layer", colour, label, dash)
-    ax.set(xlabel="layer", ylabel="energy (one at consensus)", ylim=(0, 1.04))
-    ax.legend(loc="best")
+    _over_layers(ax, "energy (one at consensus)")
+    ax.set_ylim(0, 1.04)
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}  # curves may be anywhere below
+    ax.legend(ncols=results[0].sizes["beta"], handlelength=2.4, columnspacing=0.8, **above)
+
+
+def _over_layers(ax, label: str) -> None:
+    """Axes of a number against layers, which are whole."""
+    ax.set(xlabel="layer", ylabel=label)
+    ax.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _headline(result: xr.Dataset) -> str:
@@ -269,7 +277,7 @@ def _headline(result: xr.Dataset) -> str:
     return mathml(
         f"From the first to the last of {result.sizes['layer']} states of {name} the mean cosine of"
         f" two tokens {verb} from ${cosines[0]:.2f}$ to ${cosines[1]:.2f}$ (1 is one cluster), and"
-        f" the number of clusters goes from ${counts[0]:.3g}$ to ${counts[1]:.3g}$."
+        f" the number of clusters goes from ${round(counts[0], 1):g}$ to ${round(counts[1], 1):g}$."
     )
 
 
@@ -313,9 +321,11 @@ def _number(values: np.ndarray) -> str:
 
     >>> _number(np.array([80.0, 104.0])), _number(np.array([0.25, 0.25]))
     ('92 ± 12', '0.25')
+    >>> _number(np.array([1.0, 1 - 1e-15]))
+    '1'
     """
     error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
-    if not error > 0:
+    if not error > 1e-9 * max(1, abs(values.mean())):  # what is left is rounding
         return f"{values.mean():.4g}"
     places = max(0, 1 - math.floor(math.log10(error)))
     return f"{values.mean():.{places}f} ± {error:.{places}f}"

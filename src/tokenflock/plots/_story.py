@@ -28,7 +28,7 @@ class Story:
     """Frames of tokens, be they times of a run or layers of a model."""
 
     result: xr.Dataset  # with axes (time, particle, coord), whatever their names were
-    axis: str  # the name that the axis of frames had
+    axis: str  # the name that the axis of frames had; none where tokens have no time
     x: np.ndarray  # directions (frames, n, d) of the tokens of positive weight
     w: np.ndarray  # (n,)
     kept: np.ndarray  # which tokens of the result these are
@@ -119,7 +119,11 @@ class Story:
         return nearest(self.times, at)
 
     def moment(self, frame: int, convention: bool = True, decimals: int | None = None) -> str:
-        """When it is: 't = 3.2 (flow)', 'layer 32, t = 3.2 (layer map)' or 'layer 7'."""
+        """When it is: 't = 3.2 (flow)', 'layer 32, t = 3.2 (layer map)' or 'layer 7'; nothing where
+        tokens have no time.
+        """
+        if not self.axis:
+            return ""
         time = (
             f"{self.times[frame]:.4g}" if decimals is None else f"{self.times[frame]:.{decimals}f}"
         )
@@ -206,6 +210,9 @@ def time_label(convention: str = "") -> str:
 def story(result: xr.Dataset) -> Story:
     """Read a result, or say what is wrong with it."""
     require("x" in result, "result", "a Dataset with tokens x", sorted(map(str, result.data_vars)))
+    timeless = result["x"].dims == ("particle", "coord") and "time" not in result.coords
+    if result["x"].dims == ("particle", "coord"):
+        result = _one_frame(result)
     x = result["x"]
     fits = x.ndim == 3 and x.dims[2] == "coord"
     require(
@@ -228,7 +235,15 @@ def story(result: xr.Dataset) -> Story:
     tokens = plain["x"].values[:, kept]
     require(bool(np.isfinite(tokens).all()), "x", "finite", "NaN or infinity")
     length = np.linalg.norm(tokens, axis=-1, keepdims=True)
-    return Story(plain, axis, tokens / np.where(length > 0, length, 1), w[kept], kept)
+    name = "" if timeless else axis
+    return Story(plain, name, tokens / np.where(length > 0, length, 1), w[kept], kept)
+
+
+def _one_frame(result: xr.Dataset) -> xr.Dataset:
+    """Tokens without a time, as those that are optimal, or one frame of a run: a run of one."""
+    x = result["x"].expand_dims("time")
+    layer = {"layer": ("time", [result["layer"].item()])} if "layer" in result.coords else {}
+    return result.drop_vars(["time", "layer"], errors="ignore").assign(x=x).assign_coords(layer)
 
 
 def _renamed(result: xr.Dataset, axis: str, token: str) -> xr.Dataset:

@@ -25,6 +25,7 @@ from tokenflock.reproduction.formula_lines import line
 
 _PIECE = re.compile(r"\$\$|\$([^$]+)\$|`([^`]+)`")
 _MOST = 1000  # characters of a formula; what is longer is none
+_SHORT = 40  # characters of a formula that fits into one line of a terminal
 
 
 def mathml(text: str) -> str:
@@ -36,13 +37,19 @@ def mathml(text: str) -> str:
     return _rendered(text, escape, elements, lambda code: f"<code>{escape(code)}</code>")
 
 
-def unicode(text: str) -> str:
-    """For a terminal: one line of Unicode.
+def unicode(text: str, space: str = " ") -> str:
+    """For a terminal: one line of Unicode. `space` stands for the spaces of a short formula, so
+    that who breaks lines may keep it whole.
 
     >>> unicode("$e^(-2t)$ is 1e-9, that is $1e-9$, at $x_1$; $10^14.7$ is no power of `ten`")
     'e⁻²ᵗ is 1e-9, that is 10⁻⁹, at x₁; 10^14.7 is no power of ten'
     """
-    return _rendered(text, str, line, str)
+
+    def formula(typed: str) -> str:
+        done = line(typed)
+        return done.replace(" ", space) if len(done) <= _SHORT else done
+
+    return _rendered(text, str, formula, str)
 
 
 def plain(text: str) -> str:

@@ -13,15 +13,16 @@ const Instruments = (() => {
       pen.line([frame.left, at, frame.right, at], { colour: tone.faint, width: 1 });
       pen.text(frame.left - 6, at + 4, shown(tick, 3), { colour: tone.soft, size: 10.5, align: "right" });
     }
+    // a letter stands beside the axis, a word below it in place of the last numbers: no curve is there
+    const beside = label.length < 2, free = beside ? Infinity : frame.right - 6 * label.length - 14;
     for (const tick of x.ticks) {
       const at = x.of(tick);
       pen.line([at, frame.bottom, at, frame.bottom + 4], { colour: tone.soft, width: 1 });
+      if (at > free) continue;
       pen.text(at, frame.bottom + 16, shown(log ? 10 ** tick : tick, 3), { colour: tone.soft, size: 10.5, align: "center" });
     }
     pen.line([frame.left, frame.bottom, frame.right, frame.bottom], { colour: tone.soft, width: 1 });
-    // a letter stands beside the axis and a word below it where there are no ticks: no curve ends there
-    const beside = label.length < 2, down = beside ? 3 : x.ticks.length ? -5 : 14;
-    pen.text(beside ? frame.right + 4 : frame.right, frame.bottom + down, label, { colour: tone.soft, size: 10.5, align: beside ? "left" : "right" });
+    pen.text(beside ? frame.right + 4 : frame.right, frame.bottom + (beside ? 3 : 16), label, { colour: tone.soft, size: 10.5, align: beside ? "left" : "right" });
   }
 
   function scale(low, high, from, to, count) {
@@ -46,9 +47,9 @@ const Instruments = (() => {
     const time = (t) => (log ? Math.log10(Math.max(t, scene.first)) : t);
     const ends = [time(log ? scene.first : 0), Math.max(time(scene.last), time(log ? scene.first : 0) + 1e-9)];
     const values = series.flatMap((one) => one.points.filter((_, k) => k % 2 === 1)).concat(levels.map((level) => level.at));
-    const [low, high] = range || bounds(values);
+    const [least, high] = range || bounds(values), low = levels.some((level) => level.room) ? least - 0.17 * (high - least) : least; // room for words below
     const x = scale(ends[0], ends[1], frame.left, frame.right, 5), y = scale(low, high, frame.bottom, frame.top, 4);
-    axes(pen, tone, frame, { x, y, label: log ? "t (log)" : "t", log });
+    axes(pen, tone, frame, { x, y, label: log ? `${scene.label} (log)` : scene.label, log });
     for (const mark of marks) { const at = x.of(time(mark)); if (at >= frame.left) pen.line([at, frame.bottom, at, frame.bottom - 7], { colour: tone.warm, width: 1.5 }); }
     for (const level of levels) {
       const at = y.of(level.at);

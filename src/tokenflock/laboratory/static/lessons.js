@@ -26,7 +26,7 @@ const LESSONS = [
     question: "Does the histogram stay narrow on its way to 1?",
     answer: "Yes, the more so the larger d is. In the limit one number, the common cosine, tells everything, and its equation is known in closed form." },
   { title: "The phase diagram", state: { law: "SelfAttention", start: "Uniform", n: 32, d: 2, values: { beta: 4 }, rate: 60 }, play: false, open: "map",
-    text: "For each β, thousands of systems: the map shows the share of pairs that have met by each time. Click anywhere on it to run one system at that β up to that time.",
+    text: "For each β, hundreds of systems: the map shows the share of pairs that have met by each time. Click anywhere on it to run one system at that β up to that time.",
     question: "Why is there a ridge of late clustering at larger β?",
     answer: "There, several clusters have formed and wait: pairs within a cluster have met, pairs of different clusters have not." },
   { title: "Noise", state: { law: "Noisy", start: "Uniform", n: 128, d: 2, solver: "EulerMaruyama", h: 0.01, rate: 200 }, play: true,

@@ -208,7 +208,7 @@ const act = {
   remove(i) { edit((x, w) => { if (w.length < 2) return null; const d = lab.state.d, left = w.filter((_, j) => j !== i), total = left.reduce((a, b) => a + b, 0); return [x.filter((_, j) => Math.floor(j / d) !== i), left.map((value) => value / total)]; }); },
   link() { return location.href.split("#")[0] + toLink(lab.state); },
   scrubTo(t) { const frames = lab.history.frames; let best = 0; frames.forEach((frame, k) => { if (Math.abs(frame.t - t) < Math.abs(frames[best].t - t)) best = k; }); pause(); lab.shown = best; lab.dirty = true; },
-  lesson(k) { const lesson = LESSONS[k]; const { state } = checkedState(lab.schema, { ...freshState(), ...lesson.state }); lab.state = state; lab.log = lesson.log === true; document.getElementById("log").checked = lab.log; document.getElementById("speed").value = nearestSpeed(state.rate); Drawers.lessons(lab, act, k); rebuilt(lesson.play); if (lesson.open) open(lesson.open, lesson.open !== "lessons"); if (lesson.model && lab.model) { showRecording(Models.opened(lab.model)); play(); } },
+  lesson(k) { const lesson = LESSONS[k]; const { state } = checkedState(lab.schema, { ...freshState(), ...lesson.state }); lab.state = state; lab.log = lesson.log === true; document.getElementById("log").checked = lab.log; document.getElementById("speed").value = nearestSpeed(state.rate); Drawers.lessons(lab, act, k); Drawers.toggle("lessons", true); rebuilt(lesson.play); if (lesson.open) open(lesson.open, true, "lessons"); if (lesson.model && lab.model) { showRecording(Models.opened(lab.model)); play(); } },
   mapped(chart, at) { const { state } = checkedState(lab.schema, { ...freshState(), ...chart.state, values: { ...chart.state.values, [chart.path || "beta"]: at.beta }, until: at.t, rate: 120 }); lab.state = state; lab.here = at; document.getElementById("speed").value = nearestSpeed(state.rate); rebuilt(true); },
   savePanel(panel, kind) { saved(`${panel.name}`, kind, 640, panel.tall ? 480 : 300, (pen, tone) => panel.draw(pen, tone, lab)); },
   saveStage(kind) { saved("tokens", kind, 960, 960, (pen, tone) => Stage.draw(pen, sceneOf(lab.history, lab.shownPlace(), lab.memory, lab.state.d), tone)); },
@@ -315,7 +315,7 @@ function bar(law) {
   const beta = lab.beta(), words = lab.recording ? [lab.recording.title, `${frame.n} tokens`] : [law.slug, beta === null ? null : `β = ${shown(beta)}`, `n = ${frame.n}`, `d = ${lab.state.d}`, `${solverOf(lab.schema, lab.state.solver).convention}, h = ${shown(lab.state.h)}`];
   const clusters = lab.seen("cluster_count");
   if (clusters) words.push(`${clusters[0]} clusters`);
-  document.getElementById("what").textContent = words.filter(Boolean).join(" · ");
+  document.getElementById("what").textContent = words.filter(Boolean).join(" · ").replace(/ = /g, "\u00a0=\u00a0"); // a line may end elsewhere
 }
 
 function advanceRecorded() {
@@ -341,8 +341,8 @@ function showRecording(recording, second) {
 const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 120, 240, 1000];
 function nearestSpeed(rate) { return String(SPEEDS.reduce((best, each) => (Math.abs(Math.log(each / rate)) < Math.abs(Math.log(best / rate)) ? each : best), SPEEDS[0])); }
 
-function open(name, show) {
-  if (!Drawers.toggle(name, show)) return;
+function open(name, show, beside) {
+  if (!Drawers.toggle(name, show, beside)) return;
   if (name === "lessons" && !document.getElementById("lessons").hasChildNodes()) act.lesson(0);
   if (name === "map") Drawers.map(lab, act);
   if (name === "leave") Drawers.leave(lab, act);

@@ -17,7 +17,7 @@ const Panels = (() => {
   function scene(lab) {
     const frames = lab.history.frames, last = frames.length ? frames[frames.length - 1].t : 1;
     const first = frames.length > 1 ? Math.max(frames[1].t, 1e-6) : 1e-2;
-    return { log: lab.log, first, last: Math.max(last, first * 1.0001), now: lab.shownFrame() ? lab.shownFrame().t : null };
+    return { log: lab.log, label: lab.recording && lab.recording.axis === "layer" ? "layer" : "t", first, last: Math.max(last, first * 1.0001), now: lab.shownFrame() ? lab.shownFrame().t : null };
   }
 
   function drawHistogram(pen, tone, lab) { Instruments.histogram(pen, tone, lab.seen("histogram")); return null; }
@@ -27,10 +27,10 @@ const Panels = (() => {
     if (tables && lab.hasBounds() && beta !== null) {
       const top = Instruments.tabulated(tables.dirac, beta), low = Instruments.tabulated(tables.uniform, beta);
       if (top !== null) levels.push({ at: Math.exp(top), name: "one point (maximum)", below: true });
-      if (low !== null) levels.push({ at: Math.exp(low), name: "uniform (least)", end: true });
+      if (low !== null) levels.push({ at: Math.exp(low), name: "uniform (least)", below: true, room: true });
     }
     const plateau = lab.seen("plateau"), clusters = lab.seen("cluster_count");
-    if (plateau && clusters && clusters[0] > 1) levels.push({ at: plateau[0], name: `plateau: these ${clusters[0]} clusters as points`, below: true });
+    if (plateau && clusters && clusters[0] > 1) levels.push({ at: plateau[0], name: `plateau: ${clusters[0]} clusters`, below: true, end: true });
     const points = lab.history.series("energy");
     if (!points.length) return Instruments.words(pen, tone, "this law has no such energy");
     return Instruments.timeChart(pen, tone, scene(lab), { series: [{ points, colour: tone.accent }], levels });

@@ -66,7 +66,9 @@ def draw(data: xr.DataTree) -> Figure:
             kappa, height, rate = smooth(part.kappa, abs(part.height), part.rate)
             axes[0].plot(kappa, height, "--", color=colour, label=f"$k={k}$")
             axes[1].plot(kappa, rate, color=colour, label=f"$k={k}$")
-        axes[0].set(xlabel=r"$\kappa/\kappa_k$", ylabel=r"$|\mathrm{E}\cos k\theta|$", ylim=(0, 1))
+        axes[0].set(
+            xlabel=r"$\kappa/\kappa_k$", ylabel=r"$|\mathrm{E}\,\cos\,k\theta|$", ylim=(0, 1)
+        )
         axes[0].set_title(rf"$k$ bumps, $\beta={BETA:g}$ (dashed: unstable)")
         axes[0].legend(loc="lower right")
         axes[1].axhline(0, color=theme.faint, linewidth=0.8, zorder=0)

@@ -34,9 +34,9 @@ from tokenflock.theory import cap_fraction, pair_time
 SOURCE = "Question 7: survival for random data"
 CAPTION = (
     "See lifetimes of single systems on those told by their starts (left; line: equal), their"
-    " exponent $c$ tend to 2 as $n$ grows (middle), and mean lifetimes of crowds (full dots) fall"
-    " from $e^(2β)$ like $β^(−(d−1)/2)$, as those of pairs do (right; open dots, and lines for"
-    " large $β$)."
+    " exponent $c$ tend to 2 as $n$ grows (middle; full and solid SA, open and dashed USA), and"
+    " mean lifetimes of crowds (right; full dots) fall from $e^(2β)$ like $β^(−(d−1)/2)$, as those"
+    " of pairs do (open dots; lines: theory for large $β$)."
 )
 OPEN = "open in arXiv 2410.06833"
 POWERS = {"SA": 2, "USA": 1}  # of the masses, in the centre at which two clusters meet
@@ -235,13 +235,15 @@ def _draw_means(ax: Axes, means: xr.Dataset) -> None:
             here, style = means.sel(d=d), {"color": colour, "markersize": 4}
             crowd = here.crowd.mean("group")
             ax.plot(here.beta, crowd, "o", label=f"$n={MEAN_N}$, $d={d}$", **style)
-            ax.plot(here.beta, here.pair, "o", markerfacecolor="none", **style)
+            pairs = {"markerfacecolor": "none", "label": f"$n=2$, $d={d}$"}
+            ax.plot(here.beta, here.pair, "o", **pairs, **style)
             line = pair_constant(d) * beta ** (-(d - 1) / 2)
-            ax.plot(beta, line, color=colour, linewidth=1, label=f"$n=2$, $d={d}$")
+            ax.plot(beta, line, color=colour, linewidth=1)
         ax.set(xscale="log", yscale="log", xlabel=r"$\beta$")
-        ax.set_ylabel(r"mean of $T e^{-2\beta}$ (SA)")
+        ax.set_ylabel(r"mean of $T\,e^{-2\beta}$ (SA)")
         ax.set_ylim(bottom=1.5e-4)
         _doubling(ax, np.array(MEAN_BETAS))
+        ax.set_title("Mean over starts")
         ax.legend(loc="lower left")
 
 

@@ -36,7 +36,8 @@ from tokenflock.shapes import Array
 SOURCE = "arXiv 2605.07772: trained feed-forward parts"
 CAPTION = (
     "See tokens gather where the feed-forward part of a trained layer is left out (dashed) and"
-    " stay apart where it is there (solid), with bands over seeds."
+    " stay apart where it is there (solid; dotted: shuffled), with bands over seeds; the vertical"
+    " line is the depth that was trained."
 )
 OBSERVED = "observation; cf. abstract of arXiv 2605.07772"
 NORMS = {"pre": "pre-norm", "ngpt": "nGPT"}
@@ -110,7 +111,7 @@ def draw(data: xr.Dataset) -> Figure:
             ax.axvline(depth, color=theme.faint, lw=0.8, zorder=0)
             ax.set(xlabel="passes of the layer", xlim=(0, float(data.layer[-1])), ylim=(0, None))
             ax.set_title(NORMS[norm])
-            ax.set_ylabel(LABELS[name])
+            ax.set_ylabel(LABELS[name] if norm == next(iter(NORMS)) else "")
         axes[0].legend(loc="lower right", title="feed-forward part", fontsize="small")
     return figure
 
