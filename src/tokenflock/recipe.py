@@ -96,6 +96,23 @@ def plain_recipe(result: xr.Dataset) -> dict[str, Any]:
     return parse(result.attrs.get("recipe", "{}"))
 
 
+def sources(result: xr.Dataset) -> dict[str, str]:
+    """The texts that a result keeps of laws that are not of the catalogue, by their names.
+
+    They are to be read, never run: who trusts one writes it to a file and imports that.
+    """
+    found: dict[str, str] = {}
+    level: list[Any] = [plain_recipe(result)]
+    while level:
+        value = level.pop()
+        below = value.values() if isinstance(value, dict) else value
+        level += [item for item in below if isinstance(item, (dict, list))]
+        own = value.get("own") if isinstance(value, dict) else None
+        if isinstance(own, dict) and isinstance(own.get("source"), str) and own["source"]:
+            found[str(value.get("type")).partition("/")[2]] = own["source"]
+    return found
+
+
 def readable(result: xr.Dataset) -> dict[str, Any]:
     """The same for those who only tell what ran: what cannot be read is left out."""
     try:
@@ -198,10 +215,12 @@ def find(path: Any, own: Any = None) -> type[Frozen]:
     module = own.get("module") if isinstance(own, dict) else kind
     mine = [cls for cls in _users(kind) if cls.__name__ == name]
     if not mine:
+        kept = isinstance(own, dict) and own.get("source")
+        text = f"; its text: tokenflock.recipe.sources(result)[{name!r:.80}]" if kept else ""
         raise Missing(
             f"the recipe names {name!r:.80} of {module!s:.80}, which is no member of the catalogue"
             " and not imported; if it is a law of yours, import its file first (on the command"
-            " line: tokenflock --import FILE.py ...)"
+            f" line: tokenflock --import FILE.py ...){text}"
         )
     return next((cls for cls in mine if cls.__module__ == module), mine[-1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tokenflock as flock
@@ -21,6 +22,23 @@ def test_phase_tells_how_long_until(call, tmp_path):
     code, _, err = call("plot p.nc --kind survival --out p.png")
     assert code == 0, err
     assert (tmp_path / "p.png").stat().st_size > 5_000
+    code, _, err = call("rerun p.nc --member beta=3 --member repeat=5 --out m.nc")
+    assert code == 0, err
+    trajectory = flock.load(tmp_path / "m.nc")
+    assert float(trajectory.time[-1]) == pytest.approx(float(result.first_passage[1, 5]), rel=1e-5)
+    code, _, err = call("rerun p.nc --part beta=3 --out q.nc")
+    assert code == 0, err
+    part = flock.load(tmp_path / "q.nc")
+    np.testing.assert_array_equal(part.first_passage, result.first_passage[1])  # with its NaN
+    for line, words in (
+        ("rerun p.nc --part beta=2 --out u.nc", "--part beta must be one of 1.0, 3.0, got 2"),
+        ("rerun p.nc --member beta=x --out u.nc", "--member beta must be a number, got 'x'"),
+        ("rerun p.nc --part gamma=2 --out u.nc", "--part must be of beta, repeat, time"),
+        ("rerun p.nc --member beta=3 --set seed=1 --out u.nc", "leave --set and --part out"),
+        ("rerun p.nc --member beta=3 --member repeat=9 --out u.nc", "from 0 to 7"),
+    ):
+        code, _, err = call(line)
+        assert code == 2 and words in err, err
 
 
 @pytest.mark.slow

@@ -12,8 +12,11 @@ import pytest
 
 import tokenflock as flock
 from tokenflock.catalogue import _OWN, include
+from tokenflock.dynamics import Noisy
 from tokenflock.errors import UserError
 from tokenflock.observables import ClusterCount, Energy, MeanCosine
+from tokenflock.recipe import sources
+from tokenflock.solvers import EulerMaruyama
 
 OLD = Path(__file__).parents[1] / "data" / "v0.1"
 RUNS = sorted(path.stem for path in OLD.glob("simulate*.nc"))
@@ -49,9 +52,8 @@ def test_old_results_run_again_to_the_same_numbers(name):
     old = flock.load(OLD / f"{name}.nc")
     new = flock.rerun(old)
     for variable in old.data_vars:
-        if variable in new:
-            a, b = old[variable].values, new[variable].values
-            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7, err_msg=str(variable))
+        a, b = old[variable].values, new[variable].values
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7, err_msg=str(variable))
     assert json.loads(new.attrs["recipe"])["format"] == 2
     again = flock.rerun(new)
     for variable in new.data_vars:
@@ -65,6 +67,23 @@ def test_old_results_are_measured_and_cited(name, capsys):
     assert np.isfinite(measured.mean_cosine.values).all()
     flock.cite(old)
     assert "tokenflock" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "verb", "words"),
+    [
+        ("probe", flock.merges, r"select one, e\.g\. result\.isel\(prompt=0\)"),
+        ("probe", flock.dwell_times, r"select one, e\.g\. result\.isel\(prompt=0\)"),
+        ("ensemble", lambda result: flock.measure(result, MeanCosine()), "tokens x.*observe="),
+    ],
+)
+def test_what_has_no_single_trajectory_is_refused_in_words(name, verb, words):
+    with pytest.raises(UserError, match=words):
+        verb(flock.load(OLD / f"{name}.nc"))
+
+
+def test_one_prompt_of_a_model_has_its_merges():
+    assert "layer" in flock.merges(flock.load(OLD / "probe.nc").isel(prompt=0))
 
 
 @pytest.mark.parametrize("name", ["simulate", "simulate-noisy"])
@@ -122,6 +141,19 @@ def laws(tmp_path):
     yield path
     sys.modules.pop(path.stem, None)
     _OWN.clear()
+
+
+def test_who_lacks_a_law_is_told_where_its_text_is(laws, tmp_path):
+    """A file from a machine whose script is not here: its law can be read, and brought back."""
+    (entry,) = include(laws)
+    run = flock.simulate(Noisy(entry.load()(beta=2.0)), np.eye(3), t=1.0, solver=EulerMaruyama())
+    away = run.copy()
+    away.attrs["recipe"] = run.attrs["recipe"].replace("LinearAttention", "FarAway")
+    with pytest.raises(UserError, match=r"tokenflock\.recipe\.sources\(result\)\['FarAway'\]"):
+        flock.rerun(away)
+    assert list(sources(away)) == ["FarAway"] and sources(flock.load(OLD / "simulate.nc")) == {}
+    text = sources(away)["FarAway"]
+    assert "1 + self.beta" in text and text.startswith("class FarAway(MeanField):")
 
 
 def test_the_recipe_keeps_the_source_of_a_law_that_is_not_of_the_catalogue(laws, tmp_path):

@@ -10,12 +10,12 @@ from tokenflock.dynamics import SelfAttention
 from tokenflock.errors import UserError
 from tokenflock.starts import Uniform
 from tokenflock.verbs.ensemble import ensemble
-from tokenflock.verbs.options import Options, Settled
+from tokenflock.verbs.options import Choices, Options
 from tokenflock.verbs.phase_diagram import phase_diagram
 
 
 def test_what_editors_see_is_what_runs():
-    assert list(Options.__annotations__) == [field.name for field in dataclasses.fields(Settled)]
+    assert list(Options.__annotations__) == [field.name for field in dataclasses.fields(Choices)]
 
 
 @pytest.mark.parametrize(("wrong", "near"), [("setle", "settle"), ("engin", "engine")])

@@ -176,3 +176,19 @@ def test_the_last_allowed_layer_counts():
     assert theory.layer_crossing(4.0, 32, most=75) == 75
     assert theory.layer_crossing(4.0, 32, most=74) == np.inf
     assert theory.layer_crossing(4.0, 32, delta=0.5, gamma0=0.5, most=0) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (np.where(np.arange(1000) == 700, -3.0, 1.0), "got -3.0 (at [700])"),
+        (np.where(np.arange(400) == 250, np.nan, 1.0).reshape(20, 20), "got nan (at [12, 10])"),
+        (["a word"] * 500, "got ['a word', 'a word'"),
+        ([2.0, -1.0], "got array([ 2., -1.])."),
+    ],
+)
+def test_of_a_long_array_the_first_wrong_number_is_told_in_one_line(value, told):
+    with pytest.raises(UserError) as error:
+        theory.layer_transition_curve(value)
+    assert told in str(error.value) and len(str(error.value)) < 200
+    assert "\n" not in str(error.value)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from tokenflock.cli.console import keep_compiled, saved, say
 from tokenflock.cli.values import numbers
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, require
 from tokenflock.files import NETCDF, replaceable
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _WORDS = {"none": None, "true": True, "false": False}
 
@@ -32,9 +36,21 @@ def rerun(
             negative=(),
         ),
     ] = None,
+    part: Annotated[
+        list[str] | None,
+        Parameter(help="only this part of an ensemble, e.g. beta=4", negative=()),
+    ] = None,
+    member: Annotated[
+        list[str] | None,
+        Parameter(
+            help="one system of an ensemble, as a trajectory: its cell and its number, e.g."
+            " --member beta=4 --member repeat=17",
+            negative=(),
+        ),
+    ] = None,
     out: Annotated[Path, Parameter(help="the file to write")] = Path("again.nc"),
 ) -> None:
-    """Run a saved result again, from its own recipe, as it was or with changes.
+    """Run a saved result again, from its own recipe, as it was, in part or with changes.
 
     Changes are options (seed, t, frames, repeats, dtype, ...) or parameters of the law, the start,
     the solver and the observables, by name or dotted path.
@@ -42,22 +58,51 @@ def rerun(
     Example: `tokenflock rerun run.nc --set beta=9 --set seed=1 --out again.nc`
     """
     replaced = replaceable(out, NETCDF)
-    changes = dict(_change(text) for text in set or [])
+    changes = dict(_pair("set", text) for text in set or [])
+    where, system = _places("part", part), _places("member", member)
+    if system and (changes or where):
+        raise UserError("--member runs one system as it was; leave --set and --part out")
     keep_compiled()
     import tokenflock as flock
     from tokenflock.verbs.save_load import load
 
-    result = flock.rerun(load(run), **changes)
+    before = load(run)
+    result = (
+        flock.member(before, **system)
+        if system
+        else flock.rerun(_selected(before, where), **changes)
+    )
     flock.save(result, out)
     say("", title=str(result.attrs["title"]).removeprefix("tokenflock: "))
     saved(out, replaced, f"; see it with: tokenflock plot {out}")
 
 
-def _change(text: str) -> tuple[str, Any]:
+def _selected(result: xr.Dataset, where: dict[str, Any]) -> xr.Dataset:
+    """The part of a result that has these values."""
+    for name, value in where.items():
+        axes = sorted({str(axis) for axis in result.dims} & {str(axis) for axis in result.coords})
+        require(name in axes, "--part", f"of {', '.join(axes) or 'an axis'}", name)
+        labels = result[name].values
+        near = [k for k, label in enumerate(labels) if math.isclose(label, value, rel_tol=1e-9)]
+        require(bool(near), f"--part {name}", f"one of {', '.join(map(str, labels[:9]))}", value)
+        result = result.isel({name: near[0]})
+    return result
+
+
+def _places(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
+    """Values of axes, which are numbers."""
+    pairs = dict(_pair(option, text) for text in texts or [])
+    for name, value in pairs.items():
+        require(isinstance(value, (int, float)), f"--{option} {name}", "a number", repr(value))
+    return pairs
+
+
+def _pair(option: str, text: str) -> tuple[str, Any]:
     """`name=value` as a name and a number, a list of numbers, or a word."""
     name, equals, value = text.partition("=")
     if not equals or not name or not value:
-        raise UserError(f"--set takes name=value, got {text!r}; write e.g. --set beta=9")
+        wanted = f"write e.g. --{option} beta=9"
+        raise UserError(f"--{option} takes name=value, got {text!r}; {wanted}")
     if value.lower() in _WORDS:
         return name, _WORDS[value.lower()]
     try:

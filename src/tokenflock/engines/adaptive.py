@@ -16,6 +16,7 @@ import optimistix
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines._patience import Patient
+from tokenflock.engines.course import Course
 from tokenflock.engines.single import BLOCKS, Frames, over_at_once
 from tokenflock.errors import SimulationError
 from tokenflock.events.event import Event
@@ -60,33 +61,26 @@ def _adaptive_block(
     )
 
 
-def adaptive(
-    law: Dynamics,
-    solver: Adaptive,
-    x: Tokens,
-    w: Weights,
-    times: np.ndarray,
-    tolerances: tuple[float, float],
-    until: Event | None,
-) -> Iterator[Frames]:
-    """Frames at the given times (the first is the start), block by block.
+def adaptive(course: Course) -> Iterator[Frames]:
+    """Frames at the times of a course, block by block.
 
     The last one is the event, if it comes.
     """
+    law, x, w, times, until = course.law, course.x, course.w, course.times, course.until
     yield times[:1], np.asarray(x)[None]
     if until is not None and over_at_once(until, law, x, w):
         return
     size = math.ceil((len(times) - 1) / BLOCKS)
-    limits = jnp.asarray(tolerances, x.dtype)
+    method = _method(course.solver)
     for first in range(1, len(times), size):
         block = times[first : first + size]
         padded = np.pad(block, (0, size - len(block)), mode="edge")
         begin = jnp.asarray(times[first - 1], x.dtype)
         solution = _adaptive_block(
-            law, _method(solver), x, w, begin, jnp.asarray(padded, x.dtype), until, limits, 0
+            law, method, x, w, begin, jnp.asarray(padded, x.dtype), until, course.limits, 0
         )
         over = bool(solution.result == diffrax.RESULTS.event_occurred)
-        _check(solution, solver, block, over, (law, begin, x, w))
+        _check(solution, course.solver, block, over, (law, begin, x, w))
         (frames, last), ends = _saved(law, solution)
         frames = frames[: len(block)]
         if over:
@@ -98,22 +92,14 @@ def adaptive(
         x = jnp.asarray(last[0])
 
 
-def interpolant(
-    law: Dynamics,
-    solver: Adaptive,
-    x: Tokens,
-    w: Weights,
-    t: float,
-    tolerances: tuple[float, float],
-    max_steps: int = 65_536,
-) -> Callable[[np.ndarray], Array]:
-    """The whole trajectory on [0, t] as a function of time (dense output)."""
-    limits = jnp.asarray(tolerances, x.dtype)
-    end = jnp.asarray([t], x.dtype)
+def interpolant(course: Course, max_steps: int = 65_536) -> Callable[[np.ndarray], Array]:
+    """The whole trajectory of a course as a function of time (dense output)."""
+    law, x, w, times = course.law, course.x, course.w, course.times
+    begin, end = jnp.asarray(times[0], x.dtype), jnp.asarray(times[-1:], x.dtype)
     solution = _adaptive_block(
-        law, _method(solver), x, w, jnp.zeros((), x.dtype), end, None, limits, max_steps
+        law, _method(course.solver), x, w, begin, end, None, course.limits, max_steps
     )
-    _check(solution, solver, np.array([t]), False, (law, jnp.zeros((), x.dtype), x, w))
+    _check(solution, course.solver, times[-1:], False, (law, begin, x, w))
     return lambda times: law.space.project(jax.vmap(solution.evaluate)(times))
 
 

@@ -23,6 +23,7 @@ import numpy as np
 import optimistix
 
 from tokenflock.dynamics.dynamics import AttentionLaw, Dynamics, MeanField
+from tokenflock.engines.course import Course
 from tokenflock.engines.single import Frames
 from tokenflock.errors import SimulationError
 from tokenflock.events.event import Event
@@ -132,21 +133,14 @@ def _distances(x: Tokens) -> Array:
     return jnp.sqrt(jnp.where(square > 0, square, 1.0)) * (square > 0)
 
 
-def coalescing(
-    law: Dynamics,
-    solver: Adaptive,
-    x: Tokens,
-    w: Weights,
-    times: np.ndarray,
-    tolerances: tuple[float, float],
-    until: Event | None,
-    radius: float,
-) -> Iterator[tuple[Frames, int]]:
-    """Frames at the given times (the first is the start) and the number of heavy tokens in each.
+def coalescing(course: Course, radius: float) -> Iterator[tuple[Frames, int]]:
+    """Frames at the times of a course and the number of heavy tokens in each.
 
     The last one is the event, if it comes.
     """
-    limits = jnp.asarray([*tolerances, radius], x.dtype)
+    law, solver, until = course.law, course.solver, course.until
+    x, w, times = course.x, course.w, course.times
+    limits = jnp.append(course.limits, radius)
     state = _Heavy(law, np.asarray(x), np.asarray(w), radius)
     now = float(times[0])
     yield (times[:1], state.frame()), state.count

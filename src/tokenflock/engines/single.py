@@ -22,7 +22,7 @@ from tokenflock.shapes import Array, Tokens, Weights
 from tokenflock.solvers.solver import FixedStep
 
 Frames = tuple[np.ndarray, np.ndarray]  # times (k,), tokens (k, n, d)
-Told = tuple[np.ndarray, ...]  # of each frame: tokens, whether over, tokens before, steps
+Account = tuple[np.ndarray, ...]  # of each frame: tokens, whether over, tokens before, steps
 BLOCKS = 20
 STEPS = 1e6  # of a few tokens in one compiled call
 
@@ -140,8 +140,8 @@ def _most_steps(n: int, d: int) -> int:
 
 
 def _in_calls(
-    run: Callable[..., Told], x: Tokens, begin: int, strides: np.ndarray, most: int
-) -> Told:
+    run: Callable[..., Account], x: Tokens, begin: int, strides: np.ndarray, most: int
+) -> Account:
     """What `_fixed_block` tells of each stride: in one call where it is short.
 
     Else in many calls of the same compiled function, and so with the same numbers: the first stride

@@ -22,7 +22,7 @@ class Consensus(Event):
     isotropic: ClassVar[bool] = True
 
     delta: float = 1e-3
-    "how far from one a cosine may be"
+    "every cosine must be at least 1 - delta"
 
     def __check_init__(self) -> None:
         if concrete(self.delta):

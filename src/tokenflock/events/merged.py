@@ -36,7 +36,7 @@ class Merged(Event):
     clusters: int = 1
     "how many clusters may be left"
     delta: float = 1e-3
-    "how far from one the cosine of a pair that is joined may be"
+    "a pair is joined if its cosine is at least 1 - delta"
     since: int | None = None
     "keep the times of this and all lower numbers, in an ensemble"
 

@@ -27,7 +27,7 @@ class ByClusters(CosineObservable):
     """
 
     delta: float = 1e-3
-    "how far from one the cosine may be"
+    "a pair is joined if its cosine is at least 1 - delta"
     radius: float | None = None
     "join by distance in R^d instead"
 

@@ -25,7 +25,7 @@ class PairDensity(PairObservable):
     """
 
     delta: float = 1e-3
-    "how far from one the cosine may be"
+    "a pair has met if its cosine is at least 1 - delta"
 
     def __check_init__(self) -> None:
         if concrete(self.delta):

@@ -26,10 +26,13 @@ def survival(
     """The survival curves of an ensemble with an event, one for each value of the swept parameter,
     with two standard errors either way (Kaplan-Meier, Greenwood).
 
-    Args: result: of `ensemble(..., until=...)`, over one parameter or none. ax: where to draw; a
-      new figure unless given. log: a logarithmic axis of shares, on which rates that are constant
-      in time are straight. log_time: logarithmic time; unless given, where frames span over three
-      decades in about equal ratios. title: say what ran.
+    Args:
+      result: of `ensemble(..., until=...)`, over one parameter or none.
+      ax: where to draw; a new figure unless given.
+      log: a logarithmic axis of shares, on which rates that are constant in time are straight.
+      log_time: logarithmic time; unless given, where frames span over three decades in about equal
+        ratios.
+      title: say what ran.
     """
     require(
         "survival" in result,

@@ -102,7 +102,7 @@ def read(formula: str) -> tuple[Atom, ...]:
     formula = _COMMAND.sub(lambda found: _COMMANDS.get(found[1], found[1]), formula)
     letters = (unicodedata.normalize("NFD", sign) if sign.isalpha() else sign for sign in formula)
     found = _TOKEN.finditer("".join(letters))
-    tokens = [_Token(str(one.lastgroup), one[0]) for one in found]
+    tokens = [_Token(str(match.lastgroup), match[0]) for match in found]
     return _Parser(tokens).row("", 0)
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import ModuleType
 
@@ -21,7 +21,7 @@ from tokenflock.reproduction.scale import Scale
 from tokenflock.sweeps.crews import side_by_side
 
 SCALES = ("quick", "paper")
-Computed = tuple[Numbers, float, str]  # the numbers of an item, seconds, device
+Delivery = tuple[Numbers, float, str]  # the numbers of an item, seconds, device
 _ONE = threading.Lock()  # a worker computes one item at a time, whatever its threads
 
 
@@ -66,66 +66,69 @@ def reproduce(
     """
     require(scale in SCALES, "scale", " or ".join(map(repr, SCALES)), repr(scale))
     items = find([names] if isinstance(names, str) else list(names))
-    watcher, how = watcher or Audience(), (scale, model, figures, again)
     each = _each if dask is None else partial(_elsewhere, dask)
-    if out is None:
-        return Report(tuple(_ordered(items, each(items, None, how, watcher, []))), None)
-    folder = Folder(made_folder(out))
+    folder = None if out is None else Folder(made_folder(out))
+    work = _Work(scale, model, figures, again, folder, watcher or Audience())
+    if folder is None:
+        each(items, work)
+        return Report(tuple(_ordered(items, work.done)), None)
     folder.refuse_foreign()
-    done: list[Outcome] = []
     with folder.alone():
         try:
-            each(items, folder, how, watcher, done)
+            each(items, work)
         finally:
-            folder.write(done)
-    return Report(tuple(_ordered(items, done)), folder.path)
+            folder.write(work.done)
+    return Report(tuple(_ordered(items, work.done)), folder.path)
 
 
-def _each(
-    items: Sequence[Item],
-    folder: Folder | None,
-    how: tuple[str, str | None, bool, bool],
-    watcher: Audience,
-    done: list[Outcome],
-) -> list[Outcome]:
-    """Add what comes of every item to `done`, one by one."""
-    scale, model, figures, again = how
+@dataclass(frozen=True)
+class _Work:
+    """How items are run, for whom, and what has come of them so far."""
+
+    scale: str
+    model: str | None
+    figures: bool
+    again: bool
+    folder: Folder | None
+    watcher: Audience
+    done: list[Outcome] = field(default_factory=list)
+
+    def recalled(self, item: Item) -> bool:
+        """Whether an item is done already; what came of it is taken over then."""
+        if self.folder is None or self.again:
+            return False
+        known = self.folder.recall(item, self.scale, self.model, self.figures)
+        if known is not None:
+            self._end(known, True)
+        return known is not None
+
+    def run(self, item: Item, elsewhere: Callable[[], Delivery] | None = None) -> None:
+        """Run an item here, or judge and draw numbers from elsewhere."""
+        self.watcher.begins(item)
+        scale = Scale(self.scale, self.watcher.goes, self.model)
+        self._end(_run(item, scale, self.folder, self.figures, elsewhere), False)
+
+    def _end(self, outcome: Outcome, remembered: bool) -> None:
+        self.done.append(outcome)
+        self.watcher.ends(outcome, remembered)
+
+
+def _each(items: Sequence[Item], work: _Work) -> None:
+    """Run every item that is not done, one by one."""
     for item in items:
-        known = None if folder is None or again else folder.recall(item, scale, model, figures)
-        if known is None:
-            watcher.begins(item)
-        done.append(known or _run(item, Scale(scale, watcher.goes, model), folder, figures))
-        watcher.ends(done[-1], known is not None)
-    return done
+        if not work.recalled(item):
+            work.run(item)
 
 
-def _elsewhere(
-    address: str,
-    items: Sequence[Item],
-    folder: Folder | None,
-    how: tuple[str, str | None, bool, bool],
-    watcher: Audience,
-    done: list[Outcome],
-) -> list[Outcome]:
+def _elsewhere(address: str, items: Sequence[Item], work: _Work) -> None:
     """The same by the workers of a Dask cluster, as they come."""
-    scale, model, figures, again = how
-    left = []
-    for item in items:
-        known = None if folder is None or again else folder.recall(item, scale, model, figures)
-        if known is None:
-            left.append(item)
-        else:
-            done.append(known)
-            watcher.ends(known, True)
-    each = [(item.name, scale, model) for item in left]
+    left = [item for item in items if not work.recalled(item)]
+    each = [(item.name, work.scale, work.model) for item in left]
     for number, numbers in side_by_side(address, compute_item, each) if each else ():
-        watcher.begins(left[number])
-        done.append(_run(left[number], Scale(scale, watcher.goes, model), folder, figures, numbers))
-        watcher.ends(done[-1], False)
-    return done
+        work.run(left[number], numbers)
 
 
-def compute_item(name: str, scale: str, model: str | None) -> Computed:
+def compute_item(name: str, scale: str, model: str | None) -> Delivery:
     """What a worker does: the numbers of an item, how long they took, and on what device."""
     import jax
 
@@ -145,7 +148,7 @@ def _run(
     scale: Scale,
     folder: Folder | None,
     figures: bool,
-    elsewhere: Callable[[], Computed] | None = None,
+    elsewhere: Callable[[], Delivery] | None = None,
 ) -> Outcome:
     """One item, whatever happens to it; its numbers may come from elsewhere."""
     import jax

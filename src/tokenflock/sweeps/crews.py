@@ -19,9 +19,9 @@ from typing import Any, Protocol
 
 from tokenflock.errors import SimulationError, UserError, require
 from tokenflock.sweeps.cut import Cell
-from tokenflock.sweeps.worker import Computed, Order, compute
+from tokenflock.sweeps.worker import BlockNumbers, Order, compute
 
-Outcome = Computed | str  # a block, or why it could not be computed
+Outcome = BlockNumbers | str  # a block, or why it could not be computed
 
 
 class Crew(Protocol):

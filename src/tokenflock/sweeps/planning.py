@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tokenflock.sweeps.spec import Spec
-from tokenflock.verbs.asked import Asked
+from tokenflock.verbs.asked import Request
 from tokenflock.verbs.filling import Desk, cell_bytes, costs, cut
 from tokenflock.verbs.schedule import When
 
@@ -51,7 +51,7 @@ def forecast(spec: Spec, calibrate: bool = True) -> Forecast:
     )
 
 
-def _calibrated(wanted: Asked) -> float:
+def _calibrated(wanted: Request) -> float:
     """Seconds of the first cell: from two short runs of it, the first compiled before."""
     plan = wanted.plan
     first = (0,) * len(plan.shape)

@@ -18,7 +18,7 @@ from tokenflock.errors import UserError, require
 from tokenflock.sweeps.cut import Cell, Cut
 from tokenflock.sweeps.pooling import BATCH, pool
 from tokenflock.sweeps.store import Store
-from tokenflock.verbs.asked import Asked
+from tokenflock.verbs.asked import Request
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Refine:
         """How many batches of repeats a cell has at most."""
         return 1 if self.error is None else self.most
 
-    def check(self, asked: Asked) -> None:
+    def check(self, asked: Request) -> None:
         """Refuse what cannot be refined."""
         simple = asked.plan.until is None and not asked.summary.keep
         simple = simple and (self.error is None or not asked.summary.quantiles)
@@ -74,14 +74,14 @@ class Refine:
         require(self.error is None or asked.plan.repeats > 1, "repeats", "2 or more", 1)
         self.named(asked)
 
-    def named(self, asked: Asked) -> str:
+    def named(self, asked: Request) -> str:
         """The observable that counts."""
         names = [observable.name for observable in asked.plan.observe]
         name = names[0] if self.observable is None else self.observable.replace("-", "_")
         require(name in names, "observable", f"one of {', '.join(names)}", name)
         return name
 
-    def cut(self, asked: Asked) -> Cut:
+    def cut(self, asked: Request) -> Cut:
         """Single cells, each batch of their repeats by itself."""
         names = tuple(axis.name for axis in asked.plan.axes)
         shape = asked.plan.shape

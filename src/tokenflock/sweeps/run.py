@@ -23,8 +23,8 @@ from tokenflock.sweeps.pooling import BATCH
 from tokenflock.sweeps.refine import Closer
 from tokenflock.sweeps.spec import Spec, read_spec
 from tokenflock.sweeps.store import HOME, Form, Store
-from tokenflock.sweeps.worker import Computed, batch_of, order
-from tokenflock.verbs.asked import Asked
+from tokenflock.sweeps.worker import BlockNumbers, batch_of, order
+from tokenflock.verbs.asked import Request
 from tokenflock.verbs.filling import Desk, costs, cut, opened
 
 TRIES = 3  # after so many failures a block is given up
@@ -112,7 +112,7 @@ def fill(
         journey.say("ends")
 
 
-def begin(store: Store, spec: Spec, wanted: Asked) -> None:
+def begin(store: Store, spec: Spec, wanted: Request) -> None:
     """Open the store of a spec: a new one, or the one that this spec has begun."""
     whole = cut(wanted, spec.cells) if spec.refine is None else spec.refine.cut(wanted)
     notes = {} if spec.refine is None else {"repeats": wanted.plan.repeats, "refined": True}
@@ -121,7 +121,7 @@ def begin(store: Store, spec: Spec, wanted: Asked) -> None:
     store.note(facts | {"time": time.strftime("%Y-%m-%d %H:%M:%S")})
 
 
-def mark(spec: Spec, wanted: Asked) -> str:
+def mark(spec: Spec, wanted: Request) -> str:
     """What tells a sweep from any other."""
     plain = wanted.mark()
     if spec.refine is None:
@@ -129,7 +129,7 @@ def mark(spec: Spec, wanted: Asked) -> str:
     return hashlib.sha256(f"{plain} {recipes.dumps(spec.refine.recipe())}".encode()).hexdigest()
 
 
-def _next(store: Store, spec: Spec, wanted: Asked, given_up: set[int]) -> list[int]:
+def _next(store: Store, spec: Spec, wanted: Request, given_up: set[int]) -> list[int]:
     """The blocks to compute next, the costly ones first."""
     if spec.refine is None:
         left = np.flatnonzero(~store.progress.done)
@@ -139,7 +139,7 @@ def _next(store: Store, spec: Spec, wanted: Asked, given_up: set[int]) -> list[i
     return Closer(spec.refine, store, spec.refine.named(wanted)).missing()
 
 
-def formed(wanted: Asked, batches: int, names: list[str], notes: dict[str, Any]) -> Form:
+def formed(wanted: Request, batches: int, names: list[str], notes: dict[str, Any]) -> Form:
     """The arrays of a store: those of an ensemble, with an axis of batches where there is one."""
     form = wanted.form(names, notes)
     if not batches:
@@ -165,7 +165,7 @@ class Journey:
     def __init__(
         self,
         store: Store,
-        wanted: Asked,
+        wanted: Request,
         batches: int,
         hired: Crew | None,
         watch: Callable[[SweepView], None] | None,
@@ -197,7 +197,7 @@ class Journey:
             self._show(running)
             block, outcome = self.hired.take()
             running -= 1
-            if isinstance(outcome, Computed):
+            if isinstance(outcome, BlockNumbers):
                 running += self._give(waiting)  # nobody waits while this one is written
                 self._write(block, outcome)
             elif self._failed(block, outcome):
@@ -213,7 +213,7 @@ class Journey:
             given += 1
         return given
 
-    def _write(self, block: int, outcome: Computed) -> None:
+    def _write(self, block: int, outcome: BlockNumbers) -> None:
         store = self.store
         if not store.progress.done[block]:
             if not store.prepared:
@@ -254,7 +254,7 @@ class Journey:
 class Alone:
     """This process computes by itself, and keeps what is done of the block that runs."""
 
-    def __init__(self, store: Store, wanted: Asked, batches: int) -> None:
+    def __init__(self, store: Store, wanted: Request, batches: int) -> None:
         self.name = "this process"
         self.store, self.wanted, self.batches = store, wanted, batches
         self.desks: dict[int, Desk] = {}
@@ -291,7 +291,7 @@ class Alone:
             raise
         except Exception as error:
             return block, in_words(error)
-        return block, Computed(values, notes, time.perf_counter() - began)
+        return block, BlockNumbers(values, notes, time.perf_counter() - began)
 
     def close(self) -> None:
         """Nothing to end."""

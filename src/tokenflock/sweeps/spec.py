@@ -25,7 +25,7 @@ from tokenflock.starts.start import Start
 from tokenflock.sweeps.building import Mistakes, member, random_matrices, unknown
 from tokenflock.sweeps.lines import key_lines
 from tokenflock.sweeps.refine import Refine
-from tokenflock.verbs.asked import Asked, asked
+from tokenflock.verbs.asked import Request, asked
 from tokenflock.verbs.schedule import When
 
 LARGEST = 2**24  # bytes of a spec
@@ -92,7 +92,7 @@ class Spec:
     cells: int | None = None
     refine: Refine | None = None
 
-    def asked(self, over: Mapping[str, Any] | None = None) -> Asked:
+    def asked(self, over: Mapping[str, Any] | None = None) -> Request:
         """The ensemble that it asks for, checked; of other axes where those are given."""
         return asked(
             self.dynamics,

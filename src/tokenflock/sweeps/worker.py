@@ -16,7 +16,7 @@ import numpy as np
 from tokenflock import catalogue
 from tokenflock import recipe as recipes
 from tokenflock.sweeps.cut import Cell
-from tokenflock.verbs.asked import Asked, asked
+from tokenflock.verbs.asked import Request, asked
 from tokenflock.verbs.filling import Desk
 from tokenflock.verbs.schedule import When
 
@@ -36,7 +36,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Computed:
+class BlockNumbers:
     """A block: name -> (cells, ...), how it ran, and how long it took."""
 
     values: dict[str, np.ndarray]
@@ -44,7 +44,7 @@ class Computed:
     seconds: float
 
 
-def order(wanted: Asked, batches: int = 0) -> Order:
+def order(wanted: Request, batches: int = 0) -> Order:
     """What workers need to know of a sweep."""
     import jax
 
@@ -54,17 +54,17 @@ def order(wanted: Asked, batches: int = 0) -> Order:
     return Order(recipes.dumps(wanted.recipe()), wanted.options.memory, batches, own, compiled)
 
 
-def compute(order: Order, cells: Sequence[Cell]) -> Computed:
+def compute(order: Order, cells: Sequence[Cell]) -> BlockNumbers:
     """The cells of one block. With batches, the last number of a cell is that of its batch."""
     with _ONE:
         began = time.perf_counter()
         desk = _desk(order, cells[0][-1] if order.batches else 0)
         plain = [cell[:-1] for cell in cells] if order.batches else list(cells)
         values, notes = desk.run(plain)
-        return Computed(values, notes, time.perf_counter() - began)
+        return BlockNumbers(values, notes, time.perf_counter() - began)
 
 
-def batch_of(wanted: Asked, batch: int, batches: int) -> Asked:
+def batch_of(wanted: Request, batch: int, batches: int) -> Request:
     """The same ensemble, of its further repeats: those of one of `batches` times as many."""
     count = wanted.plan.repeats
     places = range(batch * count, (batch + 1) * count)
@@ -78,7 +78,7 @@ def _desk(order: Order, batch: int) -> Desk:
 
 
 @lru_cache(maxsize=2)
-def _asked(order: Order) -> Asked:
+def _asked(order: Order) -> Request:
     """The ensemble of a recipe, checked anew."""
     if order.compiled is not None:
         import jax

@@ -15,45 +15,66 @@ Numbers: TypeAlias = Any
 NumPy's own functions, a type checker cannot say which."""
 
 
-def refuse(argument: str, wanted: str, came: object, instead: str) -> NoReturn:
+FEW = 8  # numbers that an error shows whole
+LONG = 80  # characters of what came, from which on they are cut
+
+
+def refuse(argument: str, wanted: str, came: object, instead: str, where: str = "") -> NoReturn:
     """Raise the error that names the argument, what was wanted, what came, and what to write."""
+    told = " ".join(repr(came).split())  # of a matrix too, in one line
+    told = told if len(told) <= LONG else f"{told[: LONG - 3]}..."
     raise UserError(
-        f"{argument} must be {wanted}, got {came!r}. Write for example {argument}={instead}."
+        f"{argument} must be {wanted}, got {told}{where}. Write for example {argument}={instead}."
     )
+
+
+def hold(
+    fine: NDArray[np.bool_], argument: str, wanted: str, value: ArrayLike, instead: str
+) -> None:
+    """Refuse a value unless all its numbers are fine; of many, the first that is not is told.
+
+    >>> hold(np.arange(100) < 60, "beta", "small", np.arange(100), "1.0")
+    Traceback (most recent call last):
+        ...
+    tokenflock.errors.UserError: beta must be small, got 60 (at [60]). Write for example beta=1.0.
+    """
+    if fine.all():
+        return
+    if fine.size <= FEW:
+        refuse(argument, wanted, value, instead)
+    place = tuple(map(int, np.argwhere(~fine)[0]))
+    refuse(argument, wanted, np.asarray(value)[place].item(), instead, f" (at {list(place)})")
 
 
 def real(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
     """Finite or infinite numbers, never NaN."""
+    wanted = "a number or an array of numbers"
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        array = np.asarray(np.nan)
-    if np.isnan(array).any():
-        refuse(argument, "a number or an array of numbers", value, instead)
+        refuse(argument, wanted, value, instead)
+    hold(~np.isnan(array), argument, wanted, value, instead)
     return array
 
 
 def finite(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
     """Finite numbers."""
     array = real(argument, value, instead)
-    if not np.isfinite(array).all():
-        refuse(argument, "finite", value, instead)
+    hold(np.isfinite(array), argument, "finite", value, instead)
     return array
 
 
 def at_least(argument: str, value: ArrayLike, low: float, instead: str) -> NDArray[np.float64]:
     """Numbers from `low` on."""
     array = real(argument, value, instead)
-    if (array < low).any():
-        refuse(argument, f"at least {low:g}", value, instead)
+    hold(array >= low, argument, f"at least {low:g}", value, instead)
     return array
 
 
 def above(argument: str, value: ArrayLike, low: float, instead: str) -> NDArray[np.float64]:
     """Numbers greater than `low`."""
     array = real(argument, value, instead)
-    if (array <= low).any():
-        refuse(argument, f"greater than {low:g}", value, instead)
+    hold(array > low, argument, f"greater than {low:g}", value, instead)
     return array
 
 
@@ -61,9 +82,8 @@ def between(
     argument: str, value: ArrayLike, low: float, high: float, instead: str
 ) -> NDArray[np.float64]:
     """Strictly inside (low, high)."""
-    array = real(argument, value, instead)
-    if ((array <= low) | (array >= high)).any():
-        refuse(argument, f"strictly between {low:g} and {high:g}", value, instead)
+    array, wanted = real(argument, value, instead), f"strictly between {low:g} and {high:g}"
+    hold((array > low) & (array < high), argument, wanted, value, instead)
     return array
 
 
@@ -71,25 +91,22 @@ def within(
     argument: str, value: ArrayLike, low: float, high: float, instead: str
 ) -> NDArray[np.float64]:
     """Inside [low, high], ends included."""
-    array = real(argument, value, instead)
-    if ((array < low) | (array > high)).any():
-        refuse(argument, f"from {low:g} to {high:g}", value, instead)
+    array, wanted = real(argument, value, instead), f"from {low:g} to {high:g}"
+    hold((array >= low) & (array <= high), argument, wanted, value, instead)
     return array
 
 
 def whole(argument: str, value: ArrayLike, low: int, instead: str) -> NDArray[np.float64]:
     """Whole numbers from `low` on."""
-    array = finite(argument, value, instead)
-    if ((array < low) | (array != np.round(array))).any():
-        refuse(argument, f"a whole number, at least {low}", value, instead)
+    array, wanted = finite(argument, value, instead), f"a whole number, at least {low}"
+    hold((array >= low) & (array == np.round(array)), argument, wanted, value, instead)
     return array
 
 
 def nonzero(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
     """Finite numbers, none of them zero."""
     array = finite(argument, value, instead)
-    if (array == 0).any():
-        refuse(argument, "different from 0", value, instead)
+    hold(array != 0, argument, "different from 0", value, instead)
     return array
 
 

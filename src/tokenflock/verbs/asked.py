@@ -24,7 +24,7 @@ from tokenflock.starts.start import Start
 from tokenflock.sweeps.store import Form
 from tokenflock.verbs import axes as sweeps
 from tokenflock.verbs.cells import Summary
-from tokenflock.verbs.options import Options, Settled, settled
+from tokenflock.verbs.options import Choices, Options, settled
 from tokenflock.verbs.passages import DIMS, passage_variable
 from tokenflock.verbs.plan import Plan
 from tokenflock.verbs.schedule import When, check_kinds, fixed_step, require_whole
@@ -33,12 +33,12 @@ _DERIVED = {"_error": ", standard error", "_quantile": ", quantiles"}
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """An ensemble that makes sense."""
 
     plan: Plan
     summary: Summary
-    options: Settled
+    options: Choices
 
     def recipe(self) -> dict[str, Any]:
         """What was asked for, as a file keeps it."""
@@ -119,7 +119,7 @@ def asked(
     until: Event | None,
     seed: int,
     options: Options,
-) -> Asked:
+) -> Request:
     """An ensemble, or an error that says why it makes no sense. See `ensemble`."""
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = start if isinstance(start, Start) else Given(start)
@@ -135,7 +135,7 @@ def asked(
     how = chosen.matrices, seed, chosen.dtype, chosen.rotate, chosen.settle, until, chosen.part
     plan = Plan(*system, tuple(axes), repeats, when, *how)
     plan.check()
-    return Asked(plan, summary, chosen)
+    return Request(plan, summary, chosen)
 
 
 def _check(

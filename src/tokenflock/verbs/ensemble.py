@@ -17,7 +17,7 @@ from tokenflock.precision import precision
 from tokenflock.solvers.solver import Solver
 from tokenflock.starts.start import Start
 from tokenflock.sweeps.unfinished import Group
-from tokenflock.verbs.asked import Asked, asked
+from tokenflock.verbs.asked import Request, asked
 from tokenflock.verbs.cells import Tally, bench
 from tokenflock.verbs.filling import to_store
 from tokenflock.verbs.options import Options
@@ -70,7 +70,7 @@ def ensemble(
     return _in_memory(wanted) if out is None else to_store(wanted, out)
 
 
-def _in_memory(wanted: Asked) -> xr.Dataset:
+def _in_memory(wanted: Request) -> xr.Dataset:
     """All cells, sheet by sheet, a few whole cells at a time."""
     plan, options = wanted.plan, wanted.options
     tally = Tally(plan.total_steps(), options.progress)

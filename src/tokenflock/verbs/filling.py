@@ -18,7 +18,7 @@ from tokenflock.sweeps.cut import Cut, rectangle
 from tokenflock.sweeps.reading import lazily, read
 from tokenflock.sweeps.store import Store, Values
 from tokenflock.sweeps.unfinished import Group
-from tokenflock.verbs.asked import Asked
+from tokenflock.verbs.asked import Request
 from tokenflock.verbs.cells import Bench, Keep, Tally, bench
 
 WORK = 2e9  # multiplications of a block: some seconds of a core
@@ -29,7 +29,7 @@ SHEETS = 16  # whose engines are kept
 MEMORY = 2e9  # bytes that the work may take at once: the same everywhere, and so the same numbers
 
 
-def to_store(asked: Asked, path: str | os.PathLike[str]) -> xr.Dataset:
+def to_store(asked: Request, path: str | os.PathLike[str]) -> xr.Dataset:
     """Fill a store with an ensemble, from where it has come to, and open it."""
     desk = Desk(asked)
     desk.check()
@@ -71,7 +71,7 @@ def _fill(desk: Desk, store: Store, block: int, tally: Tally) -> None:
 class Desk:
     """Where blocks of an ensemble are computed: it keeps the engines of the last sheets."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Request) -> None:
         self.asked = asked
         self.benches: dict[Any, Bench] = {}
 
@@ -120,7 +120,7 @@ def _forget(rows: np.ndarray, values: Any) -> None:
     """Keep nothing of single systems."""
 
 
-def cut(asked: Asked, cells: int | None = None) -> Cut:
+def cut(asked: Request, cells: int | None = None) -> Cut:
     """The grid of an ensemble in blocks: of some seconds of work, and enough of them to share out,
     unless so many cells for each are asked for.
     """
@@ -135,7 +135,7 @@ def cut(asked: Asked, cells: int | None = None) -> Cut:
     return Cut(names, plan.shape, rectangle(plan.shape, single, cells))
 
 
-def costs(asked: Asked, cut: Cut) -> np.ndarray:
+def costs(asked: Request, cut: Cut) -> np.ndarray:
     """About what each block costs, (blocks,): the work of a cell is a product over the axes."""
     plan, first = asked.plan, cost(asked)
     whole = cut.sizes() * first
@@ -151,7 +151,7 @@ def costs(asked: Asked, cut: Cut) -> np.ndarray:
     return whole * factors
 
 
-def cost(asked: Asked, cell: tuple[int, ...] | None = None) -> float:
+def cost(asked: Request, cell: tuple[int, ...] | None = None) -> float:
     """About how many multiplications one cell takes: steps x repeats x n (n + 8) d."""
     plan = asked.plan
     sheet = plan.sheet(cell or (0,) * len(plan.shape))
@@ -160,7 +160,7 @@ def cost(asked: Asked, cell: tuple[int, ...] | None = None) -> float:
     return float(steps) * plan.repeats * n * (n + 8) * d
 
 
-def cell_bytes(asked: Asked) -> int:
+def cell_bytes(asked: Request) -> int:
     """Bytes of the results of one cell."""
     plan, summary = asked.plan, asked.summary
     n, d = plan.start.shape

@@ -23,6 +23,9 @@ from tokenflock.shapes import Array
 
 # of the pairwise matrices that are held at once: those of many frames would not fit in memory
 ENTRIES = 2**22
+_NO_TOKENS = (
+    "an ensemble keeps none: write ensemble(..., observe=[...]), or measure flock.member(...)"
+)
 
 
 def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) -> xr.Dataset:
@@ -40,6 +43,8 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
     1
     """
     observables = [observables] if isinstance(observables, Observable) else list(observables)
+    have = sorted(map(str, result.data_vars))
+    require("x" in result, "result", "a Dataset with tokens x", have, _NO_TOKENS)
     law, why = law_and_reason(result)
     bound = [_bound(observable, law, why) for observable in observables]
     variables = {

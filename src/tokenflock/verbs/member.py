@@ -25,9 +25,10 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
     """One system of an ensemble again, as a trajectory: from the same tokens, with the same random
     matrices and the same noise, under the same solver.
 
-    Args: result: of `ensemble` or `phase_diagram`. repeat: which of the systems of a cell. where:
-      the cell, one value for each parameter that was swept, e.g. beta=4. An event of the ensemble
-      is that of the trajectory.
+    Args:
+      result: of `ensemble` or `phase_diagram`. An event of the ensemble is that of the trajectory.
+      repeat: which of the systems of a cell.
+      where: the cell, one value for each parameter that was swept, e.g. beta=4.
 
     Returns what `simulate` returns; its recipe has the tokens and runs again. Tokens are given in
     all d coordinates, where an engine may have turned them into n.

@@ -63,6 +63,9 @@ def _counts(
     """Number of clusters and weight of the largest, at each time."""
     many = "for an ensemble write ensemble(..., until=Merged(since=4))"
     require("x" in result, "result", "a trajectory", sorted(map(str, result.data_vars)), many)
+    axes = result["x"].dims
+    several = f"select one, e.g. result.isel({axes[0]}=0)"
+    require(len(axes) == 3, "x", "of axes (time, particle, coord)", axes, several)
     labels = measure(result, ClusterLabels(delta, radius))["cluster_labels"].values
     w = result["w"].values if "w" in result else np.full(labels.shape[1], 1 / labels.shape[1])
     counts = np.array([len(np.unique(row[row >= 0])) for row in labels])

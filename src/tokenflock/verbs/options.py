@@ -43,7 +43,7 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Settled:
+class Choices:
     """All options, those that were not given by their defaults."""
 
     matrices: RandomMatrices | None = None
@@ -59,7 +59,7 @@ class Settled:
     part: Mapping[str, tuple[Sequence[int], int]] = field(default_factory=dict)
 
 
-def settled(options: Options) -> Settled:
+def settled(options: Options) -> Choices:
     """The options with their defaults; an unknown one is an error."""
     require_known("ensemble", options, Options.__annotations__)
-    return Settled(**options)
+    return Choices(**options)

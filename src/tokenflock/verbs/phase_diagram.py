@@ -66,6 +66,17 @@ def phase_diagram(
         seed=seed,
         **options,
     )
+    return with_transition(result, dynamics, start, solver, observe)
+
+
+def with_transition(
+    result: xr.Dataset,
+    dynamics: Dynamics,
+    start: Start,
+    solver: Solver,
+    observe: Sequence[Observable],
+) -> xr.Dataset:
+    """An ensemble over beta with the predicted front, where theory has one."""
     curve = transition(dynamics, start, solver, observe, result["time"].values)
     return result if curve is None else result.assign(transition=curve)
 

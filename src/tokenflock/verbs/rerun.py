@@ -14,6 +14,7 @@ from tokenflock.meanfield.evolution import evolve
 from tokenflock.solvers.solver import Solver
 from tokenflock.verbs import axes as sweeps
 from tokenflock.verbs.ensemble import ensemble
+from tokenflock.verbs.phase_diagram import with_transition
 from tokenflock.verbs.schedule import When, schedule
 from tokenflock.verbs.simulate import Setting, simulate
 
@@ -46,6 +47,7 @@ _VERBS = {
     "evolve": (*_COMMON, "d", "points", "rtol", "atol"),
 }
 _ROLES = ("dynamics", "start")
+_PREDICTING = (*_ROLES, "solver", "observe")  # what the curve of a phase diagram is made of
 
 
 def rerun(result: xr.Dataset, **changes: Any) -> xr.Dataset:
@@ -76,6 +78,8 @@ def rerun(result: xr.Dataset, **changes: Any) -> xr.Dataset:
     chosen, shape = _part(result, recipe)
     changed = _changed(recipe | chosen, changes, _VERBS[name])
     again = _RUN[name](changed)
+    if "transition" in result and "beta" in (changed.get("over") or {}):  # a phase diagram
+        again = with_transition(again, *(changed[key] for key in _PREDICTING))
     return shape(again) if not changes else again
 
 

@@ -17,6 +17,7 @@ from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.neural_ode import NeuralODE
 from tokenflock.dynamics.streamed import Streamed
 from tokenflock.engines import single as engine
+from tokenflock.engines.course import Course
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.place import placed
 from tokenflock.engines.tiled import MANY, for_many, law_refusal
@@ -148,16 +149,16 @@ class Setting:
         """Blocks of frames, and how many tokens are left at the end of each."""
         event, solver = cast(self.until, self.dtype), self.solver
         if isinstance(solver, Adaptive):
-            tolerances = solver.tolerances(self.dtype)
+            course = Course(law, solver, x, w, keep, solver.tolerances(self.dtype), event)
             if self.coalesce is not None:
                 from tokenflock.engines.coalescing import coalescing
 
-                yield from coalescing(law, solver, x, w, keep, tolerances, event, self.coalesce)
+                yield from coalescing(course, self.coalesce)
                 return
             # diffrax takes half a second to import, which steps of one length need not wait for
             from tokenflock.engines.adaptive import adaptive
 
-            blocks = adaptive(law, solver, x, w, keep, tolerances, event)
+            blocks = adaptive(course)
         else:
             fixed = cast(fixed_step(solver), self.dtype)
             blocks = engine.fixed(law, fixed, x, w, steps, key, event)
@@ -233,7 +234,8 @@ def flow(
     check(dynamics, start, solver, t, None, 2)
     with precision("float64"), placed(*start.shape):
         law, x, w, _ = prepare(dynamics, start, seed, "float64")
-        inside = interpolant(law, solver, x, w, t, solver.tolerances("float64"))
+        whole = np.array([0.0, t])
+        inside = interpolant(Course(law, solver, x, w, whole, solver.tolerances("float64")))
 
     def evaluate(times: Sequence[float] | float) -> np.ndarray:
         wanted = np.atleast_1d(np.asarray(times, dtype=float))
@@ -258,7 +260,7 @@ def _fits(
     dynamics: Dynamics, start: Start, frames: int, observe: Sequence[Observable], dtype: str
 ) -> None:
     """Refuse a run that the memory cannot hold: its frames, its stages, its matrices of pairs."""
-    n, d = (float(one) for one in start.shape)
+    n, d = (float(size) for size in start.shape)
     size = 8 if dtype == "float64" else 4
     kept = size * 2 * frames * (n * d + 2)
     what = f"a run of n = {n:,.0f} tokens in d = {d:,.0f} dimensions"

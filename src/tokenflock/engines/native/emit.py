@@ -5,19 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tokenflock.engines.native.words import (
-    ARITHMETIC,
-    BITS,
-    COMPARE,
-    Kind,
-    arithmetic,
-    comparison,
-    constant,
-    conversion,
-    function,
-)
+from tokenflock.engines.native.operations import grown, identity, operation, stretched
+from tokenflock.engines.native.words import Kind, arithmetic, constant
 from tokenflock.engines.page.emit import Emitter, Kernel, Scope
-from tokenflock.engines.page.graph import IDENTITY, Buffer, Graph, Node, Statement
+from tokenflock.engines.page.graph import Buffer, Graph, Node, Statement
 from tokenflock.engines.page.writing import ATOM, Text
 from tokenflock.errors import UserError
 
@@ -111,7 +102,7 @@ class LaneEmitter(Emitter):
     ) -> None:
         kind = Kind(buffer.dtype, self.lanes if self.laned(buffer) else 1)
         value, there = kernel.text(entry, scope)[0], kernel.text(place, scope)[0]
-        value = stretched(self, value, self.kind(entry), kind, scope.lines)
+        value = stretched(self.graph, value, self.kind(entry), kind, scope.lines)
         scope.lines += self.stored(value, kind, buffer.name, there)
 
     def stored(self, value: str, kind: Kind, name: str, place: str) -> list[str]:
@@ -208,7 +199,7 @@ class LaneKernel(Kernel):
             )
             if not (inner and alone):
                 return [term]
-            return [one for arg in term.args for one in visit(arg, False)]
+            return [part for arg in term.args for part in visit(arg, False)]
 
         return visit(node, True)
 
@@ -221,7 +212,7 @@ class LaneKernel(Kernel):
         for k, term in enumerate(terms):
             old, lines = emitter.kind(term), home.lines
             text = self.text(term, home)[0]
-            text = stretched(emitter, text, old, kind, lines)
+            text = stretched(emitter.graph, text, old, kind, lines)
             sums = [*sums, text] if k < count else self._plus(sums, k % count, text, kind, lines)
         while len(sums) > 1:
             half = len(sums) // 2
@@ -251,10 +242,11 @@ class LaneKernel(Kernel):
         if node.op == "?":  # one truth for all systems is a jump, which the processor foresees
             wide[0] = kinds[0]
         args = [
-            stretched(emitter, arg, old, new, lines) for arg, old, new in zip(args, kinds, wide)
+            stretched(emitter.graph, arg, old, new, lines)
+            for arg, old, new in zip(args, kinds, wide)
         ]
         name = f"%{emitter.graph.fresh('v')}"
-        lines += _operation(emitter, node, kind, wide, args, name)
+        lines += operation(emitter.graph, node, kind, wide, args, name)
         return name
 
     def reduce(self, home: Scope, nodes: Sequence[Node]) -> None:
@@ -276,13 +268,13 @@ class LaneKernel(Kernel):
         kinds = [emitter.kind(node) for node in nodes]
         rooms = [emitter.slot("r", kind.text) for kind in kinds]
         for room, node, kind in zip(rooms, nodes, kinds):
-            start = constant(_identity(node), kind)
+            start = constant(identity(node), kind)
             home.lines.append(f"store {kind.text} {start}, ptr {room}, align 64")
         for room, node, kind in zip(rooms, nodes, kinds):
             term = self.text(node.args[0], inner)[0]
             old, new = (f"%{emitter.graph.fresh('s')}" for _ in range(2))
             inner.lines.append(f"{old} = load {kind.text}, ptr {room}, align 64")
-            inner.lines += _grown(emitter, node.what[0], kind, old, term, new)
+            inner.lines += grown(emitter.graph, node.what[0], kind, old, term, new)
             inner.lines.append(f"store {kind.text} {new}, ptr {room}, align 64")
         home.lines += emitter.looped(inner)
         for room, node, kind in zip(rooms, nodes, kinds):
@@ -348,26 +340,6 @@ def counted(i: str, end: str, body: Sequence[str], emitter: LaneEmitter) -> list
     ]
 
 
-def stretched(emitter: LaneEmitter, value: str, old: Kind, new: Kind, lines: list[str]) -> str:
-    """A number of all systems as a vector, where one is wanted."""
-    if old.lanes == new.lanes:
-        return value
-    word = new.text.split(" x ")[1].rstrip(">")
-    if not value.startswith("%"):
-        return "<" + ", ".join([f"{word} {value}"] * new.lanes) + ">"
-    if old.text != word:  # a whole number of 64 bits
-        name = f"%{emitter.graph.fresh('t')}"
-        lines.append(f"{name} = trunc {old.text} {value} to {word}")
-        value = name
-    first, every = (f"%{emitter.graph.fresh('t')}" for _ in range(2))
-    lines += [
-        f"{first} = insertelement {new.text} poison, {word} {value}, i64 0",
-        f"{every} = shufflevector {new.text} {first}, {new.text} poison,"
-        f" <{new.lanes} x i32> zeroinitializer",
-    ]
-    return every
-
-
 def _loaded(emitter: LaneEmitter, node: Node, kind: Kind, place: str, lines: list[str]) -> str:
     if emitter.vector(node.args[0]):
         raise UserError("the compiled loop reads the same places of memory for all systems")
@@ -380,80 +352,3 @@ def _loaded(emitter: LaneEmitter, node: Node, kind: Kind, place: str, lines: lis
     change = "trunc" if kind.dtype == "bool" else "sext"
     lines.append(f"{word} = {change} {kind.kept} {value} to {kind.text}")
     return word
-
-
-def _operation(
-    emitter: LaneEmitter, node: Node, kind: Kind, kinds: list[Kind], args: list[str], name: str
-) -> list[str]:
-    """The lines of one operation."""
-    op = node.op
-    if op in COMPARE:
-        return [f"{name} = {comparison(op, kinds[0], *args)}"]
-    if op in ARITHMETIC or op in BITS:
-        return [f"{name} = {arithmetic(op, kind, *args)}"]
-    if op in ("max", "min"):
-        a, b = args
-        return _extreme(emitter, op, kind, a, b, name)
-    if op == "?":
-        parts = ", ".join(f"{one.text} {arg}" for one, arg in zip(kinds, args))
-        return [f"{name} = select {parts}"]
-    if op == "neg":
-        return [f"{name} = fneg {kind.text} {args[0]}"]
-    if op in ("!", "~"):
-        ones = constant(True if op == "!" else -1, kind)
-        return [f"{name} = xor {kind.text} {args[0]}, {ones}"]
-    if op == "to":
-        return [f"{name} = {conversion(kinds[0], kind, args[0])}"]
-    if op == "call" and node.what == "Number.isFinite":
-        return _finite(emitter, kinds[0], args[0], name)
-    if op == "call" and node.what == "Math.sign":
-        return _sign(emitter, kind, args[0], name)
-    if op == "call":
-        return [f"{name} = {function(node, kind, args)}"]
-    raise UserError(f"the compiled loop cannot do {op}")
-
-
-def _identity(node: Node) -> float | int | bool:
-    """What a sum (product, maximum, ...) starts from."""
-    start = IDENTITY[node.what[0]]
-    if node.dtype in ("int", "u32") and node.what[0] in ("max", "min"):
-        return -(2**31) if start < 0 else 2**31 - 1
-    return start
-
-
-def _grown(
-    emitter: LaneEmitter, op: str, kind: Kind, total: str, term: str, name: str
-) -> list[str]:
-    """The lines that take one more term into a sum, a product, a maximum, ..."""
-    if op in ("max", "min"):
-        return _extreme(emitter, op, kind, term, total, name)
-    return [f"{name} = {arithmetic(op, kind, total, term)}"]
-
-
-def _extreme(emitter: LaneEmitter, op: str, kind: Kind, a: str, b: str, name: str) -> list[str]:
-    test = f"%{emitter.graph.fresh('q')}"
-    which = comparison(">" if op == "max" else "<", kind, a, b)
-    word = Kind("bool", kind.lanes).text
-    return [
-        f"{test} = {which}",
-        f"{name} = select {word} {test}, {kind.text} {a}, {kind.text} {b}",
-    ]
-
-
-def _finite(emitter: LaneEmitter, kind: Kind, a: str, name: str) -> list[str]:
-    rest = f"%{emitter.graph.fresh('q')}"
-    return [
-        f"{rest} = fsub {kind.text} {a}, {a}",
-        f"{name} = fcmp oeq {kind.text} {rest}, {constant(0, kind)}",
-    ]
-
-
-def _sign(emitter: LaneEmitter, kind: Kind, a: str, name: str) -> list[str]:
-    up, down, first = (f"%{emitter.graph.fresh('q')}" for _ in range(3))
-    word = Kind("bool", kind.lanes).text
-    return [
-        f"{up} = fcmp ogt {kind.text} {a}, {constant(0, kind)}",
-        f"{down} = fcmp olt {kind.text} {a}, {constant(0, kind)}",
-        f"{first} = select {word} {down}, {kind.text} {constant(-1, kind)}, {kind.text} {a}",
-        f"{name} = select {word} {up}, {kind.text} {constant(1, kind)}, {kind.text} {first}",
-    ]

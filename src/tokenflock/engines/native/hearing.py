@@ -166,7 +166,7 @@ class _Parts:
         online = build.and_(divided, build.not_(gentle))
         w.call(self.packed(), q, k, v, weights, room, n, m, e)
         with self._tiles(w, tall, alike) as (i, j):
-            rows, columns = (w.least(self.side, build.sub(tall, one)) for one in (i, j))
+            rows, columns = (w.least(self.side, build.sub(tall, place)) for place in (i, j))
             with w.loop(columns, self.panel) as p:
                 w.call(
                     self.product(False),
@@ -176,8 +176,8 @@ class _Parts:
                 )
             tile = at.E, self.side, rows, columns, slope
             own, other = (
-                (w.at(at.w, one), w.at(at.Z, w.times(one, self.lanes)), w.times(one, wide))
-                for one in (i, j)
+                (w.at(at.w, place), w.at(at.Z, w.times(place, self.lanes)), w.times(place, wide))
+                for place in (i, j)
             )
             Z_columns = w.at(at.down, j)
             even = (*tile, offset, own[0], other[0], own[1], Z_columns)
@@ -248,7 +248,7 @@ class _Parts:
         with w.loop(blocks, self.lanes) as j, w.loop(m, self.lanes) as c:
             square = [w.load(k, w.plus(w.times(w.plus(j, r), m), c)) for r in range(self.lanes)]
             there = w.plus(self._across(w, j, m), w.times(c, self.panel))
-            for r, line in enumerate(w.turned(square)):
+            for r, line in enumerate(w.transposed(square)):
                 w.store(line, at.K, w.plus(there, r * self.panel))
         with w.loop(n, 1, blocks) as j, w.loop(m) as c:
             there = w.plus(self._across(w, j, m), w.times(c, self.panel))
@@ -306,7 +306,7 @@ class _Parts:
         given = [buffer(inputs, number) for number in range(count)]
         results = [buffer(outputs, number) for number in range(2)]
         q, v = given[0], given[0 if alike else 2]
-        (systems, n, m), (_, _, e) = (self._shape(w, one, word) for one in (q, v))
+        (systems, n, m), (_, _, e) = (self._shape(w, array, word) for array in (q, v))
         tall, wide = w.up(n, self.panel), w.up(e, self.lanes)
         floats = w.plus(
             w.times(tall, w.plus(w.times(2, w.plus(m, wide)), 4 + self.lanes)), self.side**2

@@ -130,7 +130,10 @@ class Equations:
         def look(leaves, swept, x, w):
             law, _, observables = self._parts(leaves, swept)
             unit = isinstance(law.space, Sphere)
-            values = [on_sphere(one, x, w) if unit else one.measure(x, w) for one in observables]
+            values = [
+                on_sphere(observable, x, w) if unit else observable.measure(x, w)
+                for observable in observables
+            ]
             return [*values, *([MinimumCosine().measure(x, w)] if self.settles else [])]
 
         return self._trace(look)

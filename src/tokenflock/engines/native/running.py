@@ -30,8 +30,8 @@ def run(job: Job, x: np.ndarray, swept: list[Any], finished: Finished | None = N
     program = translated(job, shapes, n, d, small(job, swept))
     function = compiled(program.text)
     frames, wanted = len(job.steps), program.outputs[: len(job.observables)]
-    results = [np.empty((count, frames, *one.lengths(n)), one.dtype) for one in wanted]
-    values = {one.name: result for one, result in zip(job.observables, results)}
+    results = [np.empty((count, frames, *output.lengths(n)), output.dtype) for output in wanted]
+    values = {observable.name: result for observable, result in zip(job.observables, results)}
 
     def group(first: int) -> None:
         who = np.minimum(np.arange(first, first + program.lanes), count - 1)
@@ -100,7 +100,7 @@ class _Group:
         self.rooms = [
             _room(room.vectors(self.n), program.lanes if room.own else 1) for room in program.rooms
         ]
-        self.seen = [self._series(one, len(job.steps)) for one in program.outputs]
+        self.seen = [self._series(output, len(job.steps)) for output in program.outputs]
         self.strides = np.concatenate([[0], job.strides]).astype(np.int64)
 
     def values(self) -> list[np.ndarray]:
@@ -129,7 +129,9 @@ class _Group:
                 for series in self.seen:
                     series[end:] = series[end - 1]
                 break
-        return [self._told(one, series) for one, series in zip(self.program.outputs, self.seen)]
+        return [
+            self._told(output, series) for output, series in zip(self.program.outputs, self.seen)
+        ]
 
     def _series(self, output: Output, frames: int) -> np.ndarray:
         wide = self.program.lanes if output.room.own else 1

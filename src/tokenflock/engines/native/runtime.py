@@ -115,9 +115,9 @@ def _library(name: str, lanes: int) -> str:
         return w.end(w.say(f"call float @{name}(float %x)"))
     made = "poison"
     for k in range(lanes):
-        one = w.say(f"extractelement {w.real.text} %x, i64 {k}")
-        one = w.say(f"call float @{name}(float {one})")
-        made = w.say(f"insertelement {w.real.text} {made}, float {one}, i64 {k}")
+        lane = w.say(f"extractelement {w.real.text} %x, i64 {k}")
+        lane = w.say(f"call float @{name}(float {lane})")
+        made = w.say(f"insertelement {w.real.text} {made}, float {lane}, i64 {k}")
     return w.end(made)
 
 

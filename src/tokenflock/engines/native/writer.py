@@ -104,11 +104,11 @@ class Writer:
         """The sum (or the largest, `fmax`) of the lanes."""
         start = [REAL(0.0)] if word == "fadd" else []
         name = f"llvm.vector.reduce.{word}.v{self.lanes}f32"
-        kind = ir.FunctionType(REAL, [one.type for one in start] + [self.vector])
+        kind = ir.FunctionType(REAL, [value.type for value in start] + [self.vector])
         call = self.declared(name, kind)
         return self.build.call(call, [*start, vector], fastmath=("reassoc", "nsz"))
 
-    def turned(self, square: Sequence[Any]) -> list[Any]:
+    def transposed(self, square: Sequence[Any]) -> list[Any]:
         """As many vectors as lanes, rows and columns exchanged."""
         lines, width = list(square), 1
         while width < self.lanes:
@@ -164,16 +164,16 @@ class Writer:
         build.position_at_end(head)
         i = build.phi(WHOLE)
         i.add_incoming(self.whole(start), before)
-        now = [build.phi(one.type) for one in begin]
-        for phi, one in zip(now, begin):
-            phi.add_incoming(one, before)
+        now = [build.phi(value.type) for value in begin]
+        for phi, value in zip(now, begin):
+            phi.add_incoming(value, before)
         build.cbranch(build.icmp_signed("<", i, stop), body, after)
         build.position_at_end(body)
         new: list[Any] = []
         yield i, list(now), new
         i.add_incoming(self.plus(i, step), build.block)
-        for phi, one in zip(now, new):
-            phi.add_incoming(one, build.block)
+        for phi, value in zip(now, new):
+            phi.add_incoming(value, build.block)
         build.branch(head)
         build.position_at_end(after)
         new[:] = now
