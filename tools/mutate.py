@@ -100,7 +100,7 @@ NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds 
     "theory/_roots": "oracles/theory_roots oracles/theory_rates",
     "theory/_special": "oracles/theory_kernel oracles/theory_rates",
     "meanfield/optimal meanfield/quasi_newton meanfield/certificate": "meanfield/optimal",
-    "meanfield/mirror_descent meanfield/potential": "meanfield/optimal",
+    "meanfield/mirror_descent meanfield/implicit_descent meanfield/potential": "meanfield/optimal",
     "meanfield/functionals": "meanfield/evolution meanfield/optimal meanfield/branches",
     "meanfield/evolution meanfield/continuity meanfield/grids": "meanfield/evolution",
     "meanfield/density": "meanfield/evolution meanfield/branches",

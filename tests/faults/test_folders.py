@@ -11,7 +11,7 @@ from tests.papers.test_reproduce import broken, item, only, two  # noqa: F401
 from tokenflock import gpt
 from tokenflock.errors import UserError
 from tokenflock.files import NoSpace
-from tokenflock.reproduction.folder import model_mark
+from tokenflock.reproduction.folder import Folder, model_mark
 from tokenflock.reproduction.reproduce import Audience, reproduce
 
 
@@ -20,6 +20,18 @@ def told():
     """(watcher, names of the items that ran)."""
     ran: list[str] = []
     return Audience(begins=lambda item: ran.append(item.name)), ran
+
+
+def test_reports_of_ours_old_and_new_are_written_over_and_no_others(tmp_path):
+    page, claims = tmp_path / "index.html", tmp_path / "claims.json"
+    page.write_text("<html>our first pages had no mark</html>")
+    with pytest.raises(UserError, match=r"index\.html is not a report of tokenflock"):
+        Folder(tmp_path).refuse_foreign()
+    claims.write_text(json.dumps([{"id": "a/b/c", "verdict": "holds", "interval": [0, 1]}]))
+    Folder(tmp_path).refuse_foreign()  # claims of an old report beside it
+    claims.unlink()
+    page.write_text('<html><meta name="generator" content="tokenflock"></html>')
+    Folder(tmp_path).refuse_foreign()  # a page of ours whose claims are gone
 
 
 def test_a_result_belongs_to_the_weights_not_to_the_name_of_their_folder(tmp_path, only, told):  # noqa: F811

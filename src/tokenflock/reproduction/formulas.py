@@ -161,7 +161,7 @@ class _Parser:
         if depth < _DEEPEST and self._closes(text):
             return Atom("group", text, self.row(_CLOSES[text], depth + 1), close=_CLOSES[text])
         if text == "√" and depth < _DEEPEST and self.at < len(self.tokens):
-            if self.tokens[self.at].kind == "space":
+            if self.tokens[self.at].kind in ("space", "raised", "lowered"):  # a root of nothing
                 return Atom("sign", text)
             self._first_letter()
             (inside,) = self._base(depth + 1)
