@@ -125,6 +125,8 @@ NEAREST = {  # by hand, where the words of a file are everybody's; `NEAR` finds 
     "gpt/probing gpt/watching gpt/flowing": "gpt/watching",
     "gpt/text gpt/sampling gpt/settings": "gpt/training gpt/command",
     "reproduction/folder": "faults/folders files/hostile",
+    "reproduction/formulas reproduction/formula_lines": "papers/mathematics",
+    "reproduction/formula_elements reproduction/mathematics": "papers/mathematics",
     "reproduction/scale": "papers/items papers/reproduce",
 }
 NEAR = 4  # test files that speak of a source file: those that do so most

@@ -19,6 +19,7 @@ from tokenflock.dynamics import (
     FeedForward,
     Hardmax,
     Kuramoto,
+    MultiHead,
     NeuralODE,
     Noisy,
     PureAttention,
@@ -194,6 +195,15 @@ def test_oscillators_turn_by_their_frequency_and_the_pull_of_the_others(omega):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     assert law.isotropic == (np.ndim(omega) == 0 and omega == 0)
     assert law.exchangeable == (np.ndim(omega) == 0)
+
+
+def test_the_attention_of_several_heads_is_the_mean_of_theirs():
+    Qs, Ks = np.stack([Q, 2 * K, -Q]), np.stack([K, Q, Q])
+    law = MultiHead(V=np.stack([V, A, S]), Q=Qs, K=Ks, beta=0.7)
+    found = law.attention(T, jnp.asarray(X[:4]), jnp.asarray(X), jnp.asarray(W))
+    each = [W * np.exp(0.7 * X[:4] @ q.T @ k @ X.T) for q, k in zip(Qs, Ks)]
+    expected = np.mean([rows / rows.sum(1, keepdims=True) for rows in each], axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_ties_of_hardmax_are_shared_by_weight():

@@ -53,6 +53,12 @@ def job(
         return Job(*cast(parts, dtype), w / w.sum(), steps, paths, dtype, settle)
 
 
+@pytest.mark.parametrize("path", [BETA, H, DELTA])
+def test_a_phase_diagram_over_anything_is_served_by_the_loop_written_by_hand(path):
+    assert lanes.slower(job(LAWS["SA"], 32, [path]), 32, 64) is None
+    assert "faster" in str(lanes.slower(job(LAWS["SA"], 32, [(0, "Q")]), 32, 64))
+
+
 def tokens(n, d, seed=0):
     """Each system gathered about a direction of its own, some more than others: pairs meet at all
     times.
