@@ -45,7 +45,7 @@ def halves(a: jax.Array) -> Halves:
 
 
 @dataclass(frozen=True)
-class Stored:
+class Lookup:
     """A matrix that is read where it is used: what is never used is never read."""
 
     shape: jax.ShapeDtypeStruct
@@ -54,20 +54,20 @@ class Stored:
 
 def whole(value: Any) -> Any:
     """A matrix as it is, wherever it comes from; anything else as it came."""
-    value = value.read() if isinstance(value, Stored) else value
+    value = value.read() if isinstance(value, Lookup) else value
     return value.joined() if isinstance(value, Halves) else value
 
 
 def with_split_products(function: Callable) -> Callable:
     """The same function of (tokens, ...), with its matrix products done so; matrices may be
-    `Stored`, as `Halves`.
+    `Lookup`, as `Halves`.
 
     Those inside its loops stay as they are.
     """
 
     def evaluate(x: jax.Array, *rest: Any) -> Any:
         flat, tree = jax.tree.flatten((x, *rest))
-        shapes = [leaf.shape if isinstance(leaf, Stored) else leaf for leaf in flat]
+        shapes = [leaf.shape if isinstance(leaf, Lookup) else leaf for leaf in flat]
         arguments = jax.tree.unflatten(tree, shapes)
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
         values = _evaluate(closed.jaxpr, closed.consts, flat, {closed.jaxpr.invars[0]})
@@ -87,7 +87,7 @@ def _evaluate(jaxpr: Any, consts: list[Any], inputs: list[Any], units: set[Any])
         if isinstance(variable, Literal):
             return variable.val
         value = values[variable]
-        return value.read() if isinstance(value, Stored) else value
+        return value.read() if isinstance(value, Lookup) else value
 
     for equation in jaxpr.eqns:
         given = [read(variable) for variable in equation.invars]

@@ -22,7 +22,7 @@ from jax.experimental.pallas import triton
 
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._padding import padded, widen
-from tokenflock.engines._split_products import Halves, Stored, halves, whole, with_split_products
+from tokenflock.engines._split_products import Halves, Lookup, halves, whole, with_split_products
 from tokenflock.engines.job import Job, Parts, Paths, Values, advance, fill
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import Observable, on_sphere
@@ -148,7 +148,7 @@ def _read(number: Any, at: Any) -> Any:
     if not isinstance(number, Halves):
         return number[at]
     shape = jax.ShapeDtypeStruct(number.high.shape[-2:], jnp.float32)
-    return Stored(shape, lambda: Halves(*(ref[at] for ref in number)))
+    return Lookup(shape, lambda: Halves(*(ref[at] for ref in number)))
 
 
 class _Layout(NamedTuple):

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from tokenflock.errors import require
 
 
-class Timed(Protocol):
+class FrameAxis(Protocol):
     """What has an axis of frames: tokens, a density, an ensemble."""
 
     @property
@@ -35,7 +35,7 @@ class Timed(Protocol):
         ...
 
 
-def time_axis(ax: Axes, run: Timed, log_time: bool = False, label: bool = True) -> None:
+def time_axis(ax: Axes, run: FrameAxis, log_time: bool = False, label: bool = True) -> None:
     """Limits, scale and label of the axis of frames.
 
     A logarithmic one starts at the first positive time.
