@@ -118,15 +118,14 @@ def rate(title: str) -> Iterator[Callable[[int, int], None]]:
     )
     with Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task(f"{escape(title)} ({WAITING})", total=1, rate="")
-        began, shown = time.monotonic(), False
+        began = time.monotonic()
 
         def report(done: int, total: int) -> None:
-            nonlocal shown
             stopping.check()
             speed = done / max(time.monotonic() - began, 1e-9)
             told = escape(title) if done else f"{escape(title)} ({WAITING})"
             rated = f"{speed:.2e} system-steps/s" if done else ""
-            first, shown = done > 0 and not shown, shown or done > 0
+            first = done > 0 and not bar.tasks[0].completed
             bar.update(
                 task, description=told, completed=done, total=total, rate=rated, refresh=first
             )
