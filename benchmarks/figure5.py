@@ -12,7 +12,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch needs room on the same card
+os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.6")  # torch needs room beside it
 
 import jax
 import numpy as np

@@ -15,7 +15,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch needs room on the same card
+os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.6")  # torch needs room beside it
 
 import jax
 import jax.numpy as jnp
@@ -63,9 +63,8 @@ def layers(x: jax.Array, count: int, way: str, peaked: bool = True) -> jax.Array
     law = SelfAttention(beta=beta)
     law = tiled(law, peaked, False) if way == "tiled" else law
     w = jnp.full(x.shape[1], 1 / x.shape[1], x.dtype)
-    solver = Layer(h=jnp.asarray(H, x.dtype))
-    step = jax.vmap(lambda x: solver.step(law, jnp.zeros((), x.dtype), x, w, None))
-    return jax.lax.fori_loop(0, count, lambda _, x: step(x), x)
+    solver, start = Layer(h=jnp.asarray(H, x.dtype)), jnp.zeros((), x.dtype)
+    return jax.vmap(lambda x: solver.steps(law, start, x, w, count))(x)
 
 
 def ours(x: np.ndarray, way: str = "tiled", tries: int = 5) -> float:

@@ -32,7 +32,7 @@ from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._streaming import SIDE, by_rows, by_tiles, tiles
 from tokenflock.dynamics.neural_ode import Activation, NeuralODE
 from tokenflock.engines import resident
-from tokenflock.engines._split_products import with_split_products
+from tokenflock.engines._split_products import Lookup, halves, with_split_products
 from tokenflock.engines.job import Job
 from tokenflock.matrices import Ginibre, Per, RandomMatrices, Value
 from tokenflock.observables import (
@@ -283,6 +283,26 @@ def test_columns_of_any_size_are_products_of_halves_too():
         found = with_split_products(lambda x, N: x @ N)(jnp.asarray(x), jnp.asarray(N))
     exact = x.astype(float) @ N.astype(float)
     assert (np.abs(np.asarray(found, float) - exact) / abs(N).max(axis=0)).max() < 2e-6
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_large_matrices_in_halves_give_single_precision(size):
+    """A matrix that comes in halves, on either side and transposed, and a product of its product,
+    whose entries have a bound that needs no search: rows and columns end where they belong.
+    """
+    x = np.asarray(Sphere().project(jnp.asarray(RANDOM.normal(size=(16, 72)))), np.float32)
+    M = (size * RANDOM.normal(size=(72, 72)) * np.geomspace(1e-3, 1, 72)[:, None]).astype("float32")
+
+    def law(x, M):
+        return x @ M.T, M @ x.T, (x @ M) @ x.T, x @ (M @ x.T)
+
+    with precision("float32"):
+        large = Lookup(jax.ShapeDtypeStruct((72, 72), jnp.float32), lambda: halves(jnp.asarray(M)))
+        found = with_split_products(law)(jnp.asarray(x), large)
+    x, M = x.astype(float), M.astype(float)
+    for ours, exact in zip(found, law(x, M)):
+        assert np.abs(np.asarray(ours, float) - exact).max() < 1e-6 * np.abs(exact).max()
+        assert ours.shape == exact.shape
 
 
 def test_products_of_halves_reach_into_functions_and_leave_loops():

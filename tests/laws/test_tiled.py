@@ -5,6 +5,7 @@ of `batch`, strips the observables of whole matrices.
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,7 @@ from tokenflock.dynamics import (
 from tokenflock.dynamics._streaming import by_products
 from tokenflock.dynamics._tiles import Listening, listen, listen_by_rows
 from tokenflock.engines import choose, peaks, tiled
-from tokenflock.engines.blocks import Tiles, _repeat
+from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Job
 from tokenflock.errors import UserError
 from tokenflock.observables import Energy, MeanCosine, OrderParameter, PairDensity
@@ -260,8 +261,57 @@ def test_what_tiles_cannot_do_is_refused_in_words():
         flock.ensemble(Block(attention="sinkhorn"), Uniform(n=4, d=3), engine="tiled", t=1.0)
 
 
-def test_rounds_make_up_all_steps():
+class Warming(NamedTuple):
+    """An inverse temperature that grows in time."""
+
+    def __call__(self, t):
+        return 1 + 2 * t
+
+
+@pytest.mark.parametrize("law", [SelfAttention(beta=4.0), Causal(beta=2.0)], ids=["all", "past"])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_layers_on_chip_are_layers_one_by_one(law, count):
+    """The kernel leaves halves of the tokens for the next layer: so many layers in a row are so
+    many by the definition, whatever the number of tokens and of coordinates.
+    """
+    w = np.random.default_rng(3).uniform(0.5, 1, size=N)
+    w = w / w.sum()
+    with precision("float64"):
+        x = jnp.asarray(unit(18))
+        wanted = Layer(h=0.3).steps(law, jnp.asarray(0.0), x, jnp.asarray(w), count)
+    with jax.default_matmul_precision("highest"):
+        block = tiled.tiled(cast(law, "float32"), True, True)
+        given = jnp.float32(0), jnp.float32(unit(18)), jnp.float32(w)
+        found = Layer(h=jnp.float32(0.3)).steps(block, *given, count)
+    assert block.unit and found.dtype == jnp.float32
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-7)
+
+
+def test_time_goes_on_within_a_round():
+    """Steps of a round have their own times: a law that warms up sees each of them."""
+    law = Block(beta=Warming())
+    with precision("float64"):
+        one = x = jnp.asarray(unit(6))
+        w = jnp.full(N, 1 / N)
+        for number in range(4):
+            one = Layer(h=0.5).step(law, jnp.asarray(0.5 * number), one, w, None)
+        four = Layer(h=0.5).steps(law, jnp.asarray(0.0), x, w, 4)
+        cold = Layer(h=0.5).steps(Block(beta=1.0), jnp.asarray(0.0), x, w, 4)
+    np.testing.assert_allclose(four, one, rtol=0, atol=1e-14)
+    assert np.abs(cold - one).max() > 0.01
+
+
+@pytest.mark.parametrize("law", [SelfAttention(), Noisy(SelfAttention())], ids=["plain", "noisy"])
+def test_rounds_make_up_all_steps(monkeypatch, law):
     """Of twelve steps that a GPU goes without asking the host, four at a time, none is lost."""
-    whole = _repeat(lambda _, n: n + 1, jnp.asarray(12), 4, jnp.asarray(0))
-    single = _repeat(lambda _, n: n + 1, jnp.asarray(7), 1, jnp.asarray(0))
-    assert (int(whole), int(single)) == (12, 7)
+    found = []
+    for length in (1, 4):
+        how = partial(Tiles, interpret=False, round=length)
+        monkeypatch.setattr(choose, "_tiles", lambda job, swept, how=how: how(False))
+        options = {"repeats": 2, "t": 1.2, "frames": 2, "observe": [MeanCosine()]}
+        start, solver = Uniform(n=N, d=5), Layer(h=0.1)
+        found.append(
+            flock.ensemble(law, start, solver=solver, engine="tiled", dtype="float32", **options)
+        )
+    np.testing.assert_allclose(found[0].mean_cosine, found[1].mean_cosine, rtol=1e-6)
+    assert found[0].mean_cosine.values[..., 1] != found[0].mean_cosine.values[..., 0]

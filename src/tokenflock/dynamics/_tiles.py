@@ -7,7 +7,8 @@ largest logit and the sums along (online softmax), in base two. In a few dimensi
 plain multiplications; in more they run on tensor cores, as three products of halves a = a_1 + a_2
 (`engines/_split_products`): keys and values are split once, beforehand, relative to their largest
 entry, and the exponentials lie in [0, 1] because the largest is carried; both are raised to where
-half precision has all its digits. Written for one head of one system: `vmap` makes the rest a grid.
+half precision has all its digits. Layers of unit vectors end on chip, and leave the halves for the
+next one (`layers`). Written for one head of one system: `vmap` makes the rest a grid.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ RAISED = 12  # 2^12: low halves of what is at most this are no subnormal numbers
 
 Sees = Callable[[Array, Array], Array]  # (places of queries (a, 1), of keys (1, b)) -> (a, b)
 
-After = Callable[[Array, Array, Array], Array]  # (tokens (a, d), heard (a, d), number) -> (a, d)
+After = Callable[[Array, Array, Array], Array]  # (tokens (a, d), heard (a, d), step h) -> (a, d)
+Tile = tuple[Array, Array]  # the two halves of some rows
 
 
 class Listening(NamedTuple):
@@ -53,8 +55,6 @@ class Listening(NamedTuple):
     "whether each query is its own largest logit: queries are keys, unit vectors, and c >= 0"
     unit: bool = False
     "whether queries, keys and values are the same unit vectors, which need no scale"
-    after: After | None = None
-    "what becomes of a token that has heard this, with one number; in more than a few coordinates"
 
 
 class Sides(NamedTuple):
@@ -66,13 +66,17 @@ class Sides(NamedTuple):
     stages: int
 
 
-def sides(n: int, width: int) -> Sides:
-    """The tile that was found quickest for n tokens of so many coordinates."""
+def sides(n: int, width: int, alike: bool = False) -> Sides:
+    """The tile that was found quickest for n tokens of so many coordinates; queries, keys and
+    values that are `alike` take less room.
+    """
     if width <= FEW:
         return Sides(32, 32, 4, 2)
     if width <= 32 or n <= 64:
         return Sides(64, 64, 4, 3)
-    return Sides(64, 128, 4, 3) if width <= 64 else Sides(64, 64, 4, 2)
+    if width <= 64:
+        return Sides(64, 128 if alike else 64, 4, 3)
+    return Sides(64, 64 if alike else 32, 4, 2)
 
 
 def listen(
@@ -84,52 +88,82 @@ def listen(
     shift: Scalar,
     how: Listening,
     interpret: bool = False,
-    number: Scalar | float = 0.0,
 ) -> tuple[Points, Float[Array, " m"]]:
     """(heard (m, e), sum of the weights A_i (m,)): the field of one head, without the matrix A.
 
-    `shift` is taken off every logit; it matters only where nothing is divided. With `how.after`,
-    what becomes of the tokens takes the place of what they heard.
+    `shift` is taken off every logit; it matters only where nothing is divided.
     """
     (m, width), (n, said) = q.shape, v.shape
     few = max(width, said) <= FEW
-    tile = sides(n, max(width, said))
-    rows, columns = -(-m // tile.rows) * tile.rows, -(-n // tile.columns) * tile.columns
+    tile = sides(n, max(width, said), how.unit)
+    rows, columns = _up(m, tile.rows), _up(n, tile.columns)
+    if how.unit:
+        rows = columns = max(rows, columns)
     wide, loud = (width, said) if few else (padded(width), padded(said))
     q, k, v = _pad(q, rows, wide), _pad(k, columns, wide), _pad(v, columns, loud)
     scale = jnp.ones((), q.dtype)
     if few:
         operands, kernel = (q.T, k.T, v.T), _few
+    elif how.unit:
+        operands, kernel = split(k), _alike
     else:
-        (q, a), (k, b), (v, scale) = (_scaled(a, how.unit) for a in (q, k, v))
-        operands = (q, *split(k)) if how.unit else (q, *split(k), *split(v))
-        kernel, c = _many, c * a * b
-    # a program reads its own tokens before it writes them; the others read halves
-    in_place = how.unit and how.after is not None and not few
-    call = pl.pallas_call(
+        (q, a), (k, b), (v, scale) = map(_scaled, (q, k, v))
+        operands, kernel, c = (q, *split(k), *split(v)), _many, c * a * b
+    heard, total = pl.pallas_call(
         partial(kernel, how=how, tile=tile, count=columns // tile.columns),
         out_shape=(
             jax.ShapeDtypeStruct((loud, rows) if few else (rows, loud), q.dtype),
             jax.ShapeDtypeStruct((rows,), q.dtype),
         ),
         grid=(rows // tile.rows,),
-        input_output_aliases={0: 0} if in_place else {},
+        interpret=interpret,
+        compiler_params=triton.CompilerParams(num_warps=tile.warps, num_stages=tile.stages),
+    )(*operands, _log2(w, columns), *_numbers(q, c, shift))
+    return (heard.T if few else heard)[:m, :said] * scale, total[:m]
+
+
+def layers(
+    x: Tokens,
+    w: Weights,
+    c: Callable[[Array], Scalar | float],
+    shift: Callable[[Array], Scalar | float],
+    h: Scalar | float,
+    count: int,
+    after: After,
+    how: Listening,
+    interpret: bool = False,
+) -> Tokens:
+    """Unit vectors after so many layers x <- after(x, what they heard, h), in more than a few
+    coordinates; c and shift may change from layer to layer.
+    """
+    n, d = x.shape
+    tile = sides(n, d, True)
+    size, wide = max(_up(n, tile.rows), _up(n, tile.columns)), padded(d)
+    y, log_w = _pad(x, size, wide), _log2(w, size)
+    half = jax.ShapeDtypeStruct((size, wide), jnp.float16)
+    call = pl.pallas_call(
+        partial(_layer, how=how, after=after, tile=tile, count=size // tile.columns),
+        out_shape=(jax.ShapeDtypeStruct((size, wide), x.dtype), half, half),
+        grid=(size // tile.rows,),
+        # a program reads its own tokens before it writes them; the others read halves
+        input_output_aliases={0: 0},
         interpret=interpret,
         compiler_params=triton.CompilerParams(num_warps=tile.warps, num_stages=tile.stages),
     )
-    numbers = [jnp.asarray(a, q.dtype).reshape(1) for a in (c, shift, number)]
-    log_w = jnp.where(w > 0, jnp.log2(jnp.where(w > 0, w, 1)), UNSEEN)
-    log_w = jnp.pad(log_w, (0, columns - n), constant_values=UNSEEN)
-    heard, total = call(*operands, log_w, *numbers)
-    heard = (heard.T if few else heard)[:m, :said] * scale
-    return heard, total[:m]
+
+    def once(number: Array, carry: Any) -> Any:
+        return call(*carry, log_w, *_numbers(x, c(number), shift(number), h))
+
+    # two layers at a time: halves go from one place in memory to another and back, uncopied
+    y, *_ = jax.lax.fori_loop(0, count, once, (y, *split(y)), unroll=min(count, 2))
+    return y[:n, :d]
 
 
 def listen_by_rows(
     q: Points, k: Tokens, v: Tokens, w: Weights, c: Scalar, shift: Scalar, how: Listening
 ) -> tuple[Points, Float[Array, " m"]]:
-    """The same as `listen` (without `after`) on any device and in any precision: rows of the matrix
-    A, a strip of them at a time.
+    """The same as `listen` on any device and in any precision: rows of the matrix A, a strip of
+    them at a time.
     """
 
     def row(pair: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -146,14 +180,28 @@ def listen_by_rows(
     return jax.lax.map(row, (q, jnp.arange(q.shape[0])), batch_size=min(ROWS, q.shape[0]))
 
 
+def _up(number: int, side: int) -> int:
+    """The next multiple of a side."""
+    return -(-number // side) * side
+
+
 def _pad(x: Array, rows: int, columns: int) -> Array:
     return jnp.pad(x, ((0, rows - x.shape[0]), (0, columns - x.shape[1])))
 
 
-def _scaled(a: Array, unit: bool) -> tuple[Array, Array]:
+def _log2(w: Weights, size: int) -> Array:
+    """Logarithms of the weights; what fills them up is not seen."""
+    log_w = jnp.where(w > 0, jnp.log2(jnp.where(w > 0, w, 1)), UNSEEN)
+    return jnp.pad(log_w, (0, size - w.shape[0]), constant_values=UNSEEN)
+
+
+def _numbers(x: Array, *numbers: Any) -> list[Array]:
+    """Numbers as a kernel takes them."""
+    return [jnp.asarray(number, x.dtype).reshape(1) for number in numbers]
+
+
+def _scaled(a: Array) -> tuple[Array, Array]:
     """(a over its largest entry, that entry): nothing leaves the range of half precision."""
-    if unit:
-        return a, jnp.ones((), a.dtype)
     top = jnp.max(jnp.abs(a))
     top = jnp.where(top == 0, 1, top)
     return a * (1 / top), top
@@ -212,39 +260,105 @@ def _shares(how: Listening, Z: Array, top: Array, shift: Array) -> tuple[Array, 
 
 def _many(q_ref, *refs, how, tile, count):
     """One tile of queries against all keys, products on tensor cores."""
-    *operands, w_ref, c_ref, s_ref, h_ref, out, total = refs
-    first = pl.program_id(0) * tile.rows
-    here = pl.ds(first, tile.rows)
-    own, c = q_ref[here, :], c_ref[0] * LOG2E
+    k_1, k_2, v_1, v_2, w_ref, c_ref, s_ref, out, total = refs
+    here, c = _here(tile), c_ref[0] * LOG2E
+    own = q_ref[here, :]
+    top = c * jnp.sum(own * own, axis=1) if how.peaked else None
+
+    def tiles(keys):
+        return (k_1[keys, :], k_2[keys, :]), (v_1[keys, :], v_2[keys, :])
+
     q = _halves(own * 2.0**RAISED)
+    heard, Z, top = _hear(q, tiles, w_ref, c, top, out.shape[1], how, tile, count)
+    factor, total[here] = _shares(how, Z, top, s_ref[0] * LOG2E)
+    out[here, :] = factor[:, None] * heard
+
+
+def _alike(x_1, x_2, w_ref, c_ref, s_ref, out, total, *, how, tile, count):
+    """The same for unit vectors that are queries, keys and values."""
+    here = _here(tile)
+    heard, Z, top = _hear_alike(x_1, x_2, w_ref, c_ref, how, tile, count)
+    factor, total[here] = _shares(how, Z, top, s_ref[0] * LOG2E)
+    out[here, :] = factor[:, None] * heard
+
+
+def _layer(*refs, how, after, tile, count):
+    """The same with what becomes of them, and its halves."""
+    x_ref, x_1, x_2, w_ref, c_ref, s_ref, h_ref, y_ref, y_1, y_2 = refs
+    here = _here(tile)
+    heard, Z, top = _hear_alike(x_1, x_2, w_ref, c_ref, how, tile, count)
+    factor, _ = _shares(how, Z, top, s_ref[0] * LOG2E)
+    y = after(x_ref[here, :], factor[:, None] * heard, h_ref[0])
+    y_ref[here, :] = y
+    y_1[here, :], y_2[here, :] = _halves(y * 2.0**RAISED)
+
+
+def _here(tile: Sides) -> Any:
+    """The rows of a program."""
+    return pl.ds(pl.program_id(0) * tile.rows, tile.rows)
+
+
+def _hear_alike(x_1, x_2, w_ref, c_ref, how, tile, count):
+    """What unit vectors hear; the largest logit of each is c."""
+    here, c = _here(tile), c_ref[0] * LOG2E
+
+    def tiles(keys):
+        K = x_1[keys, :], x_2[keys, :]
+        return K, K
+
+    q = x_1[here, :], x_2[here, :]
+    return _hear(q, tiles, w_ref, c, c, x_1.shape[1], how, tile, count)
+
+
+def _hear(
+    q: Tile,
+    tiles: Callable[[Any], tuple[Tile, Tile]],
+    w_ref: Any,
+    c: Array,
+    top: Array | None,
+    width: int,
+    how: Listening,
+    tile: Sides,
+    count: int,
+) -> tuple[Array, Array, Array]:
+    """(sums of values, sums of weights, largest logits) of a tile of queries, in halves, against
+    all tiles of keys and values; `top` are the largest logits, or the largest, where it is known.
+    """
+    first = pl.program_id(0) * tile.rows
+    # what a tile says is added one tile later: its last product ends while the next logits begin
+    # (not where the number of tiles is known late, which costs more than it gains)
+    late = not how.causal
 
     def step(number, carry):
-        top, Z, heard = carry
+        top, Z, heard, last = carry
         keys = pl.ds(number * tile.columns, tile.columns)
-        K = operands[0][keys, :], operands[1][keys, :]
-        S = _product(q, K, ((1,), (1,))) * (c * 4.0**-RAISED) + w_ref[keys][None, :]
+        K, V = tiles(keys)
+        one = top.ndim == 0
+        off = w_ref[keys] - (top - RAISED) if one else w_ref[keys]
+        S = _product(q, K, ((1,), (1,))) * (c * 4.0**-RAISED) + off[None, :]
         S = _visible(how, S, first, number * tile.columns)
+        heard = heard + last if late else heard
         new = top if how.peaked else jnp.maximum(top, jnp.max(S, axis=1))
-        E = jnp.exp2(S - (new - RAISED)[:, None])
+        E = jnp.exp2(S if one else S - (new - RAISED)[:, None])
         if not how.peaked:
             fade = jnp.exp2(top - new)
             Z, heard = fade * Z, fade[:, None] * heard
-        V = K if how.unit else (operands[2][keys, :], operands[3][keys, :])
         # a sum of its own for each tile: tensor cores cut off what they add to a larger number
-        return new, Z + jnp.sum(E, axis=1), heard + _product(_halves(E), V, ((1,), (0,)))
+        said = _product(_halves(E), V, ((1,), (0,)))
+        heard, last = (heard, said) if late else (heard + said, last)
+        return new, Z + jnp.sum(E, axis=1), heard, last
 
-    start = (
-        c * jnp.sum(own * own, axis=1) if how.peaked else jnp.full(tile.rows, LEAST, jnp.float32),
-        jnp.zeros(tile.rows, jnp.float32),
-        jnp.zeros((tile.rows, out.shape[1]), jnp.float32),
+    start = jnp.full(tile.rows, LEAST, jnp.float32) if top is None else top
+    zeros = jnp.zeros((tile.rows, width), jnp.float32)
+    carry = start, jnp.zeros(tile.rows, jnp.float32), zeros, zeros
+    largest, Z, heard, last = jax.lax.fori_loop(
+        0, _tiles_seen(how, first, tile, count), step, carry
     )
-    top, Z, heard = jax.lax.fori_loop(0, _tiles_seen(how, first, tile, count), step, start)
-    factor, total[here] = _shares(how, 2.0**-RAISED * Z, top, s_ref[0] * LOG2E)
-    heard = (4.0**-RAISED * factor)[:, None] * heard
-    out[here, :] = heard if how.after is None else how.after(own, heard, h_ref[0])
+    largest = jnp.broadcast_to(largest, (tile.rows,))
+    return 4.0**-RAISED * (heard + last), 2.0**-RAISED * Z, largest
 
 
-def _few(q_ref, k_ref, v_ref, w_ref, c_ref, s_ref, _, out, total, *, how, tile, count):
+def _few(q_ref, k_ref, v_ref, w_ref, c_ref, s_ref, out, total, *, how, tile, count):
     """One tile of queries against all keys in a few coordinates, one line of memory for each.
 
     Sums stay spread over the tile until the end: nothing is added across threads on the way.

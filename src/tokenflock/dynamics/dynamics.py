@@ -160,6 +160,14 @@ class Dynamics(Frozen):
         y = x + h * self.force(t, x, w)
         return self.settle(y if noise is None else y + noise)
 
+    def layers(self, t: Time, x: Tokens, w: Weights, h: Scalar | float, count: int) -> Tokens:
+        """So many of them, one after the other, from time t on."""
+
+        def once(number: Array, x: Tokens) -> Tokens:
+            return self.layer(t + number * h, x, w, h)
+
+        return jax.lax.fori_loop(0, count, once, x)
+
     def settle(self, x: Tokens) -> Tokens:
         """Tokens after a step of the layer map, brought back to where they live."""
         return self.space.project(x)

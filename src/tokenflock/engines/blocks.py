@@ -68,8 +68,9 @@ def run_block(
 
     def system(x, key, values, first, passed):
         law, solver, observables = fill(parts, paths, values)
-        step_on = advance(solver, law if tiles is None else tiles.law(law), w, key, x.dtype)
-        look = _look(law, tiles)
+        running = law if tiles is None else tiles.law(law)
+        step_on = advance(solver, running, w, key, x.dtype)
+        look, length = _look(law, tiles), 1 if tiles is None else tiles.round
 
         def once(_, carry):
             now, passage = carry
@@ -79,8 +80,17 @@ def run_block(
                 passage = _note(passage, over & ~passed, now)
             return later, passage
 
+        def around(_, carry):
+            """A round, within which a GPU goes on without asking the host."""
+            if until is not None or law.noisy:
+                return jax.lax.fori_loop(0, length, once, carry)
+            (x, step), passage = carry
+            x = solver.steps(running, step.astype(x.dtype) * solver.h, x, w, length)
+            return (x, step + length), passage
+
         def frame(carry, stride):
-            carry = _repeat(once, stride, 1 if tiles is None else tiles.round, carry)
+            body = once if length == 1 else around
+            carry = jax.lax.fori_loop(0, stride // length, body, carry)
             return carry, [look(observable, carry[0][0], w) for observable in observables]
 
         nothing = (
@@ -93,19 +103,6 @@ def run_block(
         return x, values, jnp.where(sound, least, jnp.nan), passage
 
     return jax.vmap(system)(x, keys, swept, first, passed)
-
-
-def _repeat(once: Callable, count: Array, whole: int, carry: Any) -> Any:
-    """`once`, so many times, in rounds of a `whole` number of times that divides it: within a round
-    a GPU goes on without asking the host.
-    """
-    if whole == 1:
-        return jax.lax.fori_loop(0, count, once, carry)
-
-    def around(_, carry):
-        return jax.lax.fori_loop(0, whole, once, carry)
-
-    return jax.lax.fori_loop(0, count // whole, around, carry)
 
 
 def _look(law: Dynamics, tiles: Tiles | None) -> Callable[[Observable, Array, Array], Array]:

@@ -229,8 +229,14 @@ def _with_matrices(
     law = matrices.fill(job.law, B[0], None if V is None else V[0])
     constant = matrices.period is None
     home, tail = job.law.matrices_at or (), () if constant else ("values",)
-    Q = jnp.swapaxes(B, -1, -2)
-    paths, values = [(0, *home, "Q", *tail)], [Q[:, 0] if constant else Q]
+    paths, values = [(0, *home, "Q", *tail)], [_queries(B, constant)]
     if V is not None:
-        paths, values = [*paths, (0, *home, "V", *tail)], [*values, V[:, 0] if constant else V]
+        only = V.reshape(-1, *V.shape[2:]) if constant else V
+        paths, values = [*paths, (0, *home, "V", *tail)], [*values, only]
     return replace(job, law=law, paths=(*job.paths, *paths)), [*swept, *values]
+
+
+@partial(jax.jit, static_argnames="constant")
+def _queries(B: jax.Array, constant: bool) -> jax.Array:
+    """Q = B^T of every layer, or of the only one."""
+    return jnp.swapaxes(B[:, 0] if constant else B, -1, -2)

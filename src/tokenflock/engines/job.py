@@ -79,6 +79,14 @@ def fill(parts: Parts, paths: Paths, values: list[Any]) -> Parts:
     return law, solver, tuple(observable.bind(law) for observable in observables)
 
 
+def without(parts: Parts, paths: Paths) -> Parts:
+    """The parts with nothing but a zero at the paths, for what `fill` puts there later."""
+    if not paths:
+        return parts
+    where = partial(_leaves, paths=paths)
+    return eqx.tree_at(where, parts, [0.0] * len(paths), is_leaf=lambda leaf: leaf is None)
+
+
 def _leaves(parts: Parts, paths: Paths) -> list[Any]:
     return [follow(parts, path) for path in paths]
 

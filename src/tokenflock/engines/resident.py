@@ -9,7 +9,7 @@ precision on tensor cores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -23,13 +23,15 @@ from jax.experimental.pallas import triton
 from tokenflock.dynamics._matrices import Switching
 from tokenflock.dynamics._padding import padded, widen
 from tokenflock.engines._split_products import Halves, Lookup, halves, whole, with_split_products
-from tokenflock.engines.job import Job, Parts, Paths, Values, advance, fill
+from tokenflock.engines.job import Job, Parts, Paths, Values, advance, fill, without
 from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import Observable, on_sphere
 from tokenflock.shapes import Array
 from tokenflock.spaces import Sphere
 
 MOST_TOKENS, MOST_COORDINATES, WIDEST_MATRIX = 128, 256, 128  # what fits on chip
+MOST_MATRICES, MOST_BESIDE = 2, 64  # large matrices that fit beside any tokens; else how many
+SHARED = 220 * 1024  # bytes of shared memory for a program
 WIDEST_WHOLE = 64  # side of the matrices that are split into halves on chip
 
 
@@ -56,6 +58,9 @@ def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | No
         return "the resident engine takes observables that are one number"
     if matrices and d > WIDEST_MATRIX:
         return f"matrices of side {d} do not fit on chip (d <= {WIDEST_MATRIX})"
+    many = sum(np.ndim(leaf) >= 2 for leaf in jax.tree.leaves(job.law))
+    if many > MOST_MATRICES and d > WIDEST_WHOLE and n > MOST_BESIDE:
+        return f"{many} matrices of side {d} do not fit on chip beside n = {n} tokens"
     if n > MOST_TOKENS or d > MOST_COORDINATES:
         return (
             f"n = {n}, d = {d} does not fit on chip (n <= {MOST_TOKENS}, d <= {MOST_COORDINATES})"
@@ -112,18 +117,19 @@ def _launch(
     x = x.at[:, n:, 0].set(1.0)  # a padded token is a unit vector of weight zero
     w = jnp.pad(w, (0, tall - n))
     arrays, static = eqx.partition(
-        jax.tree.map(partial(widen, d=d, wide=wide), parts), eqx.is_array
+        jax.tree.map(partial(widen, d=d, wide=wide), without(parts, paths)), eqx.is_array
     )
     leaves, tree = jax.tree.flatten(arrays)
     numbers = [_on_chip(leaf, lead=0) for leaf in leaves]
     numbers += [_on_chip(widen(values, d, wide, lead=1), lead=1) for values in swept]
     flat, places = jax.tree.flatten(numbers)
-    large = any(isinstance(number, Halves) for number in numbers)
+    large = [4 * wide**2 for number in numbers if isinstance(number, Halves)]
+    keeps = sum(large) + 16 * tall * wide <= SHARED  # beside tokens in halves, several times
     frames = strides.shape[0]
     call = pl.pallas_call(
         partial(
             _kernel,
-            layout=_Layout(tree, static, paths, len(leaves), places, large),
+            layout=_Layout(tree, static, paths, len(leaves), places, bool(large), keeps),
             frames=frames,
             delta=delta,
         ),
@@ -151,6 +157,14 @@ def _read(number: Any, at: Any) -> Any:
     return Lookup(shape, lambda: Halves(*(ref[at] for ref in number)))
 
 
+def _kept(number: Any) -> Any:
+    """The same, where a matrix that is read later is read now."""
+    if not isinstance(number, Lookup):
+        return number
+    value = number.read()
+    return Lookup(number.shape, lambda: value)
+
+
 class _Layout(NamedTuple):
     """How the references that a kernel gets make up a law, a solver and observables."""
 
@@ -160,6 +174,7 @@ class _Layout(NamedTuple):
     shared: int  # numbers that all systems share; the rest differ between systems
     places: Any  # which references make up a number
     large: bool  # whether there are matrices in halves
+    keeps: bool  # whether they fit into shared memory
 
     @property
     def inputs(self) -> int:
@@ -172,6 +187,20 @@ class _Layout(NamedTuple):
         return [
             _read(number, ... if at < self.shared else who) for at, number in enumerate(numbers)
         ]
+
+    def reader(self, refs: Sequence[Any], who: Any) -> Callable[[], list[Any]]:
+        """How they are read at every step: large matrices that fit now, to lie in shared memory
+        from then on; the rest anew, for in registers it would not fit.
+        """
+        if not self.keeps:
+            return partial(self.read, refs, who)
+        kept = [_kept(number) for number in self.read(refs, who)]
+
+        def read() -> list[Any]:
+            pairs = zip(kept, self.read(refs, who))
+            return [first if isinstance(first, Lookup) else number for first, number in pairs]
+
+        return read
 
     def parts(self, numbers: Sequence[Any]) -> Parts:
         """The parts that they make."""
@@ -218,11 +247,10 @@ def _kernel(
     who = pl.program_id(0)
     x, w = x_ref[who], w_ref[...]
     outs = refs[layout.inputs :]
-    # read anew at every step: matrices kept in registers would not fit
-    read = partial(layout.read, refs, who)
+    read, split = layout.reader(refs, who), partial(with_split_products, ahead=layout.keeps)
 
     def advance_once(_, carry):
-        return with_split_products(partial(_step, layout, w))(*carry, *read())
+        return split(partial(_step, layout, w))(*carry, *read())
 
     def write(frame, values):
         for out, value in zip(outs, values):
@@ -233,7 +261,7 @@ def _kernel(
         numbers = read()
         # NaN where a token is: a count would not show it
         lost = 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0))
-        seen = with_split_products(partial(_look, layout, w))(x, *numbers)
+        seen = split(partial(_look, layout, w))(x, *numbers)
         values = tuple(value.astype(jnp.float32) + lost for value in seen)
         write(frame, values)
         if delta is None:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from tokenflock.dynamics._matrices import at
-from tokenflock.dynamics._tiles import FEW, WIDEST, Listening, listen, listen_by_rows
+from tokenflock.dynamics._tiles import FEW, WIDEST, Listening, layers, listen, listen_by_rows
 from tokenflock.dynamics.block import Block
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.fast import Fast
@@ -111,7 +111,7 @@ class TiledBlock(Block):
 
 
 class _TiledAttention(Dynamics):
-    """Attention of unit vectors by tiles, whose layer ends on chip: what a token hears and what
+    """Attention of unit vectors by tiles, whose layers end on chip: what a token hears and what
     becomes of it never pass through memory.
     """
 
@@ -123,17 +123,38 @@ class _TiledAttention(Dynamics):
     def layer(
         self, t: Time, x: Tokens, w: Weights, h: Scalar | float, noise: Tokens | None = None
     ) -> Tokens:
-        plainly = super().layer
-        if noise is not None or x.shape[-1] <= FEW:
-            return plainly(t, x, w, h, noise)
-        block, beta = self.block, at(self.block.beta, t)
-        how = block.listening()._replace(after=lambda y, u, h: self.settle(y + h * u))
+        if noise is not None:
+            return super().layer(t, x, w, h, noise)
+        return self.layers(t, x, w, h, 1)
+
+    def layers(self, t: Time, x: Tokens, w: Weights, h: Scalar | float, count: int) -> Tokens:
+        def once(number: Array, x: Tokens) -> Tokens:
+            return Dynamics.layer(self, t + number * h, x, w, h)
+
+        def plainly(x: Tokens) -> Tokens:
+            return jax.lax.fori_loop(0, count, once, x)
+
+        if x.shape[-1] <= FEW:
+            return plainly(x)
+        block = self.block
+
+        def beta(number: Array) -> Scalar:
+            return at(block.beta, t + number * h)
 
         def fused(x: Tokens) -> Tokens:
-            shift = block.shift(beta)
-            return listen(x, x, x, w, beta, shift, how, block.interpret, number=h)[0]
+            return layers(
+                x,
+                w,
+                beta,
+                lambda number: block.shift(beta(number)),
+                h,
+                count,
+                lambda y, u, h: self.settle(y + h * u),
+                block.listening(),
+                block.interpret,
+            )
 
-        return block._where(fused, lambda x: plainly(t, x, w, h), x)(x)
+        return block._where(fused, plainly, x)(x)
 
 
 def tiled(law: Dynamics, peaked: bool, interpret: bool) -> TiledBlock:

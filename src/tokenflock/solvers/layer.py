@@ -38,3 +38,9 @@ class Layer(FixedStep):
             x = sublayer.layer(t, x, w, self.h, noise)
             noise = None
         return x
+
+    def steps(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, count: int) -> Tokens:
+        first, *others = dynamics.sublayers
+        if others:
+            return super().steps(dynamics, t, x, w, count)
+        return first.layers(t, x, w, self.h, count)

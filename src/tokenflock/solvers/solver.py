@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Key
 
@@ -37,6 +38,15 @@ class FixedStep(Solver):
         self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]
     ) -> Tokens:
         """Tokens at time t + h."""
+
+    def steps(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights, count: int) -> Tokens:
+        """Tokens after so many steps of a law without noise."""
+        key: Any = None
+
+        def once(number: Array, x: Tokens) -> Tokens:
+            return self.step(dynamics, t + number * self.h, x, w, key)
+
+        return jax.lax.fori_loop(0, count, once, x)
 
 
 def brownian(

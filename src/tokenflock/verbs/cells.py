@@ -166,7 +166,8 @@ class Bench:
 def bench(plan: Plan, sheet: Sheet, engine: str, memory: float | None) -> Bench:
     """A sheet with the engine called `engine`, or the fastest that can do it."""
     job = plan.job(sheet)
-    turn = plan.rotate and all(law.isotropic for law in plan.laws(sheet))
+    alike = plan.rotate and plan.matrices is None  # random matrices tell directions apart
+    turn = alike and all(law.isotropic for law in plan.laws(sheet))
     end = float(plan.steps(sheet.solver)[1][-1])
     systems = Systems(sheet.dynamics, sheet.start, plan.matrices, plan.seed, plan.dtype, end, turn)
     return Bench(plan, sheet, job, choose(engine, job, systems, plan.repeats * sheet.count, memory))

@@ -138,15 +138,21 @@ class Plan:
         They are built here, and so checked: engines fill in numbers.
         """
         inner = [axis for axis in self.axes if not axis.outer]
-        parts = {"dynamics": sheet.dynamics, "observe": sheet.observe}
-        for axis in inner:
-            parts = sweeps.put(parts, axis.path, axis.value(0))
+        parts = self._first(sheet)
         each = [
             sweeps.put(parts, axis.path, axis.value(k))
             for axis in inner
             for k in _sample(axis, most)
         ]
         return [chosen["dynamics"] for chosen in (parts, *each)]
+
+    def _first(self, sheet: Sheet) -> dict[str, Any]:
+        """The dynamics and the observables of the first cell of a sheet."""
+        parts = {"dynamics": sheet.dynamics, "observe": sheet.observe}
+        for axis in self.axes:
+            if not axis.outer:
+                parts = sweeps.put(parts, axis.path, axis.value(0))
+        return parts
 
     def check(self) -> None:
         """Every law must fit the tokens, and every step the times."""
@@ -212,13 +218,11 @@ class Plan:
         """
         inner = [axis for axis in self.axes if not axis.outer]
         paths = tuple((ROLE[axis.path[0]], *axis.path[1:]) for axis in inner)
-        laws = self.laws(sheet)
         thresholds = any(axis.path[0] == "observe" for axis in inner)
         random = self.matrices is not None and self.matrices.value is not Value.IDENTITY
-        settle = (
-            self.settle and not thresholds and not random and all(law.keeps_cones for law in laws)
-        )
-        parts = cast((laws[0], sheet.solver, sheet.observe), self.dtype)
+        settles = self.settle and not thresholds and not random
+        settle = settles and all(law.keeps_cones for law in self.laws(sheet))
+        parts = cast((self._first(sheet)["dynamics"], sheet.solver, sheet.observe), self.dtype)
         return Job(
             *parts,
             sheet.start.weights(),
