@@ -85,7 +85,7 @@ def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = Fal
     # for the products that `with_split_products` leaves: three of rounded halves as well, a recipe
     # that exists on the GPU only
     with jax.default_matmul_precision("highest" if interpret else "TF32_TF32_F32_X3"):
-        strides = jnp.asarray(np.concatenate([job.strides, [1]]), jnp.int32)
+        strides = jnp.asarray(np.concatenate([job.strides, [0]]), jnp.int32)
         values = _launch(
             job.parts,
             job.paths,
@@ -137,7 +137,7 @@ def _launch(
         grid=(count,),
         interpret=interpret,
         compiler_params=triton.CompilerParams(
-            num_warps=8 if large else 2 if tall * wide <= 1024 else 4, num_stages=1
+            num_warps=8 if large and not keeps else 2 if tall * wide <= 1024 else 4, num_stages=1
         ),
     )
     return call(x, w, strides, *flat)
@@ -259,8 +259,12 @@ def _kernel(
     def record(frame, x, settled):
         """Write the observables of a frame; returns them and whether they are final."""
         numbers = read()
-        # NaN where a token is: a count would not show it
-        lost = 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0))
+        # NaN where a token is, which a count would not show; once it is, it stays: the end tells
+        lost = jax.lax.cond(
+            frame == frames - 1,
+            lambda: 0 * jnp.sum(jnp.where(w[:, None] > 0, x, 0)),
+            lambda: 0 * frame.astype(jnp.float32),  # a branch must compute something
+        )
         seen = split(partial(_look, layout, w))(x, *numbers)
         values = tuple(value.astype(jnp.float32) + lost for value in seen)
         write(frame, values)
