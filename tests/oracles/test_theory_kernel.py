@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import iv
+from scipy.special import iv, ive
 
-from tokenflock.theory._special import log_iv
+from tokenflock.theory._special import _log_debye, log_iv
 from tokenflock.theory.kernel import (
     dirac_energy,
     kernel_eigenvalue,
@@ -74,6 +74,14 @@ def test_up_to_a_beta_that_grows_like_the_root_of_d_all_digits_are_those_of_the_
     front = np.prod([np.sqrt(z) / (d / 2 + j) for j in range(k)])
     value = kernel_eigenvalue(k, 2 * np.sqrt(z), d)
     assert value == pytest.approx(front * np.sum(terms), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("x", [60.0, 137.0, 150.0, 400.0])
+@pytest.mark.parametrize("order", [200.0, 260.0])
+def test_the_uniform_expansion_has_all_its_terms(order, x):
+    """The fourth one is a few 1e-11 where the expansion begins; the logarithm is known to 1e-13."""
+    found = _log_debye(np.asarray(order), np.asarray(x))
+    assert abs(found - (np.log(ive(order, x)) + x)) < 5e-13
 
 
 def test_far_out_bessel_functions_are_their_asymptotic_series():

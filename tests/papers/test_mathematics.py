@@ -53,6 +53,9 @@ def test_a_line_of_a_terminal(typed, line):
     assert unicode(typed) == line
 
 
+MINUS = '<mo form="prefix">−</mo>'  # before a number, not between two
+
+
 @pytest.mark.parametrize(
     ("typed", "elements"),
     [
@@ -63,6 +66,10 @@ def test_a_line_of_a_terminal(typed, line):
         ("$√n$", "<msqrt><mi>n</mi></msqrt>"),
         ("$√(n)$", "<msqrt><mi>n</mi></msqrt>"),
         ("$-t$", '<mo form="prefix">−</mo><mi>t</mi>'),
+        ("$β = −1$", f'<mi>β</mi><mo form="infix">=</mo>{MINUS}<mn>1</mn>'),
+        ("$2 · −1$", f'<mn>2</mn><mo form="infix">·</mo>{MINUS}<mn>1</mn>'),
+        ("$a, −1$", f"<mi>a</mi><mo>,</mo>{MINUS}<mn>1</mn>"),
+        ("$x − 1$", '<mi>x</mi><mo form="infix">−</mo><mn>1</mn>'),
         ("$λ_max$", '<msub><mi>λ</mi><mi class="word">max</mi></msub>'),
         ("$Dz$", "<mi>D</mi><mi>z</mi>"),
     ],

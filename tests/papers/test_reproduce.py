@@ -166,6 +166,18 @@ def test_a_report_resumes_and_runs_again_only_when_it_must(tmp_path, only):
     assert len(count) == 4
 
 
+def test_a_page_keeps_what_was_there_of_other_items(tmp_path, monkeypatch):
+    """One item today, another tomorrow: the page and the claims have both."""
+    items = [item("first", two), item("second", two)]
+    monkeypatch.setattr(filing, "find", lambda names: items)
+    for one in items:
+        monkeypatch.setattr(reproducing, "find", lambda names, one=one: [one])
+        reproduce(out=tmp_path)
+    assert len(json.loads((tmp_path / "claims.json").read_text())) == 2
+    page = (tmp_path / "index.html").read_text()
+    assert all(one.name.rpartition("/")[2] in page for one in items)
+
+
 def test_claims_survive_the_way_to_disk_and_back(tmp_path, only):
     def many(data):
         return [
