@@ -285,8 +285,9 @@ def test_columns_of_any_size_are_products_of_halves_too():
     assert (np.abs(np.asarray(found, float) - exact) / abs(N).max(axis=0)).max() < 2e-6
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
-def test_large_matrices_in_halves_give_single_precision(size):
+def test_large_matrices_in_halves_give_single_precision(size, ahead):
     """A matrix that comes in halves, on either side and transposed, and a product of its product,
     whose entries have a bound that needs no search: rows and columns end where they belong.
     """
@@ -298,7 +299,7 @@ def test_large_matrices_in_halves_give_single_precision(size):
 
     with precision("float32"):
         large = Lookup(jax.ShapeDtypeStruct((72, 72), jnp.float32), lambda: halves(jnp.asarray(M)))
-        found = with_split_products(law)(jnp.asarray(x), large)
+        found = with_split_products(law, ahead)(jnp.asarray(x), large)
     x, M = x.astype(float), M.astype(float)
     for ours, exact in zip(found, law(x, M)):
         assert np.abs(np.asarray(ours, float) - exact).max() < 1e-6 * np.abs(exact).max()

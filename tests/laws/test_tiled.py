@@ -29,6 +29,7 @@ from tokenflock.engines import choose, peaks, tiled
 from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Job
 from tokenflock.errors import UserError
+from tokenflock.matrices import RandomMatrices
 from tokenflock.observables import Energy, MeanCosine, OrderParameter, PairDensity
 from tokenflock.parts import CausalMask
 from tokenflock.precision import cast, precision
@@ -287,9 +288,12 @@ def test_layers_on_chip_are_layers_one_by_one(law, count):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=3e-7)
 
 
-def test_time_goes_on_within_a_round():
-    """Steps of a round have their own times: a law that warms up sees each of them."""
-    law = Block(beta=Warming())
+@pytest.mark.parametrize("part", ["none", "relu"])
+def test_time_goes_on_within_a_round(part):
+    """Steps of a round have their own times: a law that warms up sees each of them, in all of its
+    sublayers.
+    """
+    law = Block(beta=Warming(), feed_forward=part)
     with precision("float64"):
         one = x = jnp.asarray(unit(6))
         w = jnp.full(N, 1 / N)
@@ -297,18 +301,39 @@ def test_time_goes_on_within_a_round():
             one = Layer(h=0.5).step(law, jnp.asarray(0.5 * number), one, w, None)
         four = Layer(h=0.5).steps(law, jnp.asarray(0.0), x, w, 4)
         cold = Layer(h=0.5).steps(Block(beta=1.0), jnp.asarray(0.0), x, w, 4)
-    np.testing.assert_allclose(four, one, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(four, one, rtol=0, atol=1e-6)
     assert np.abs(cold - one).max() > 0.01
 
 
-@pytest.mark.parametrize("law", [SelfAttention(), Noisy(SelfAttention())], ids=["plain", "noisy"])
-def test_rounds_make_up_all_steps(monkeypatch, law):
-    """Of twelve steps that a GPU goes without asking the host, four at a time, none is lost."""
+def test_layers_on_chip_have_their_own_times():
+    law = Block(beta=Warming())
+    x, w = jnp.float32(unit(18)), jnp.full(N, 1 / N, jnp.float32)
+    found = [
+        Layer(h=jnp.float32(0.5)).steps(block, jnp.float32(0), x, w, 3)
+        for block in (law, tiled.tiled(law, True, True))
+    ]
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("law", "matrices"),
+    [
+        (SelfAttention(), None),
+        (Noisy(SelfAttention()), None),
+        (Attention(), RandomMatrices(period=0.3)),
+    ],
+    ids=["plain", "noisy", "matrices that change"],
+)
+def test_rounds_make_up_all_steps(monkeypatch, law, matrices):
+    """Of twelve steps that a GPU goes without asking the host, four at a time, none is lost, and
+    each has its time.
+    """
     found = []
     for length in (1, 4):
         how = partial(Tiles, interpret=False, round=length)
         monkeypatch.setattr(choose, "_tiles", lambda job, swept, how=how: how(False))
         options = {"repeats": 2, "t": 1.2, "frames": 2, "observe": [MeanCosine()]}
+        options |= {"matrices": matrices}
         start, solver = Uniform(n=N, d=5), Layer(h=0.1)
         found.append(
             flock.ensemble(law, start, solver=solver, engine="tiled", dtype="float32", **options)
