@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
-# A shell may start us with SIGINT ignored, and children inherit that.
+# A shell may start us with SIGINT ignored, nohup with SIGHUP, and children inherit that.
 PROGRAM = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 {first}
 from tokenflock.cli import main
 main()
