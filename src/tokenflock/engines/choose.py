@@ -231,8 +231,7 @@ def _with_matrices(
     home, tail = job.law.matrices_at or (), () if constant else ("values",)
     paths, values = [(0, *home, "Q", *tail)], [_queries(B, constant)]
     if V is not None:
-        only = V.reshape(-1, *V.shape[2:]) if constant else V
-        paths, values = [*paths, (0, *home, "V", *tail)], [*values, only]
+        paths, values = [*paths, (0, *home, "V", *tail)], [*values, V[:, 0] if constant else V]
     return replace(job, law=law, paths=(*job.paths, *paths)), [*swept, *values]
 
 

@@ -72,19 +72,20 @@ def fill(parts: Parts, paths: Paths, values: list[Any]) -> Parts:
 
     Observables that lack a number take it from the law as it is then.
     """
-    if paths:
-        where = partial(_leaves, paths=paths)
-        parts = eqx.tree_at(where, parts, values, is_leaf=lambda leaf: leaf is None)
-    law, solver, observables = parts
+    law, solver, observables = _put(parts, paths, values)
     return law, solver, tuple(observable.bind(law) for observable in observables)
 
 
 def without(parts: Parts, paths: Paths) -> Parts:
     """The parts with nothing but a zero at the paths, for what `fill` puts there later."""
+    return _put(parts, paths, [0.0] * len(paths))
+
+
+def _put(parts: Parts, paths: Paths, values: list[Any]) -> Parts:
     if not paths:
         return parts
     where = partial(_leaves, paths=paths)
-    return eqx.tree_at(where, parts, [0.0] * len(paths), is_leaf=lambda leaf: leaf is None)
+    return eqx.tree_at(where, parts, values, is_leaf=lambda leaf: leaf is None)
 
 
 def _leaves(parts: Parts, paths: Paths) -> list[Any]:
