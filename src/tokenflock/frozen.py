@@ -148,10 +148,12 @@ def _array(value: Any, name: str) -> np.ndarray | None:
         return None
     try:
         array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     if array.ndim == 0:
         return None
+    if array.size == 0:
+        raise UserError(f"{name} must hold numbers, got none: shape {array.shape}")
     if not np.isfinite(array).all():
         raise UserError(f"{name} must hold finite numbers, got NaN or infinity")
     array.setflags(write=False)

@@ -67,7 +67,7 @@ LINES = [
     ("theory gaussian-speed --mean 1,2", "shapes"),
     ("theory transition-curve --n 1.5 --t 10", "--n must be a whole number"),
     ("theory transition-curve --n 2:9999:9998 --t 1:9:10000000", "rows needs"),
-    ("theory growth-rate --beta 1e300", "double precision"),
+    ("theory dirac-energy --beta 1e308", "double precision"),
     ("gpt train --out m --watch nan", "--watch must be"),
     ("gpt train --out m --watch inf", "--watch must be whole"),
     ("gpt train --out m --watch 1.5", "--watch must be whole"),

@@ -4,6 +4,8 @@ moves the weights, and what is random in it.
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,12 +17,16 @@ import optax
 import pytest
 
 from tokenflock import gpt
-from tokenflock.errors import UserError
+from tokenflock.errors import SimulationError, UserError
+from tokenflock.gpt import text as texts
 from tokenflock.gpt import training
-from tokenflock.gpt.checkpoint import fresh, load, named
+from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh, load, named
 from tokenflock.gpt.gpt import dropout, spread
 from tokenflock.gpt.ladder import build
 from tokenflock.gpt.language import LanguageModel, cross_entropy
+from tokenflock.gpt.text import Characters
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 SHAPE = gpt.Shape(vocab=7, context=6, width=8, heads=2, depth=2)
 SCHEDULE = gpt.Schedule(steps=40, batch=3, every=20, chunk=4, warmup=8, rate=3e-2, last_rate=1e-3)
@@ -96,14 +102,14 @@ def test_windows_begin_everywhere_in_the_text_and_end_within_it(monkeypatch):
     assert set(begins.ravel().tolist()) == {0, 1, 2, 3}  # 3 + 6 is the last token, a target only
 
 
-@pytest.mark.parametrize(("count", "most"), [(5, None), (7, 3)])
+@pytest.mark.parametrize(("count", "most"), [(5, None), (7, 3), (5, 7), (5, 5)])
 def test_the_validation_loss_is_the_mean_over_windows_end_to_end(count, most):
     shape = replace(SHAPE, rung="bigram")
     model, context = fresh(shape), shape.context
     model = eqx.tree_at(lambda one: one.table, model, 50 * model.table)
     data = DATA[: count * context + 1]  # the last window still has a target for its last token
     begins = np.arange(0, count * context, context)
-    if most is not None:
+    if most == 3:
         begins = begins[[0, 3, 6]]
     logs = np.asarray(jax.nn.log_softmax(model.table))
     expected = np.mean([[-logs[data[k + j], data[k + j + 1]] for j in range(6)] for k in begins])
@@ -111,8 +117,83 @@ def test_the_validation_loss_is_the_mean_over_windows_end_to_end(count, most):
     assert np.ptp(logs) > 1
 
 
+def test_the_held_out_text_is_validated_on_in_whole_batches_of_thirty_two(monkeypatch):
+    """70 windows of four tokens are two batches; what is left over is left out."""
+    seen = []
+    monkeypatch.setattr(training, "_losses", lambda *told: seen.append(told) or np.zeros(2))
+    training.validate(None, np.arange(70 * 4 + 1), 4)
+    training.validate(None, np.arange(70 * 4 + 1), 4, 40)
+    whole, some = (np.asarray(starts) for _, _, starts, _ in seen)
+    assert whole.shape == (2, 32) and whole.ravel().tolist() == list(range(0, 64 * 4, 4))
+    assert some.shape == (1, 32)
+    assert some[0].tolist() == [4 * int(69 * k / 39) for k in range(32)]
+
+
 # --------------------------------------------------------------------------------------------------
 # how far, and which weights
+
+
+def test_a_warm_up_is_at_most_half_of_the_steps_and_the_rate_never_rises_after_it(monkeypatch):
+    """And it begins with the first step of it, not with none."""
+    asked = {}
+    monkeypatch.setattr(
+        training.optax, "adamw", lambda rate, *rest, **options: asked.update(rate=rate)
+    )
+    monkeypatch.setattr(training.optax, "chain", lambda *parts: None)
+    for warmup, last_rate, steps, expected in (
+        (30, 2.0, 8, [0.25, 0.5, 0.75, 1, 1, 1, 1, 1]),
+        (2, 0.5, 6, [0.5, 1, *(0.75 + 0.25 * np.cos(np.pi * np.arange(1, 5) / 4))]),
+    ):
+        training.optimiser(gpt.Schedule(steps=steps, warmup=warmup, rate=1.0, last_rate=last_rate))
+        found = [float(asked["rate"](step)) for step in range(steps)]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def adamw(schedule, weights, gradients):
+    """AdamW at a constant rate, after gradients of all weights were cut together, in NumPy."""
+    first, second = schedule.momentum
+    m = v = dict.fromkeys(weights, 0.0)
+    for step, gradient in enumerate(gradients, 1):
+        norm = np.sqrt(sum((g**2).sum() for g in gradient.values()))
+        gradient = {k: g * min(1, schedule.clip / norm) for k, g in gradient.items()}
+        m = {k: first * m[k] + (1 - first) * g for k, g in gradient.items()}
+        v = {k: second * v[k] + (1 - second) * g**2 for k, g in gradient.items()}
+        weights = {
+            k: w
+            - schedule.rate
+            * (
+                m[k] / (1 - first**step) / (np.sqrt(v[k] / (1 - second**step)) + 1e-8)
+                + schedule.decay * w * (k == "W")
+            )
+            for k, w in weights.items()
+        }
+    return weights
+
+
+def test_steps_are_those_of_adamw_after_the_cut_and_only_matrices_decay():
+    """Of one long gradient and two short ones: the long one is cut before it is remembered."""
+    schedule = gpt.Schedule(
+        steps=9, warmup=0, rate=0.1, last_rate=0.1, decay=0.3, momentum=(0.7, 0.8), clip=2.0
+    )
+    rng, optimiser = np.random.default_rng(5), training.optimiser(schedule)
+    shapes = {"W": (2, 3), "gains": (2, 3), "beta": (4,)}
+    weights = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    gradients = [
+        {name: size * rng.normal(size=shape) for name, shape in shapes.items()}
+        for size in (30, 0.3, 0.4)
+    ]
+    found, state = weights, optimiser.init(weights)
+
+    @jax.jit
+    def moved(gradient, state, weights):
+        change, state = optimiser.update(gradient, state, weights)
+        return optax.apply_updates(weights, change), state
+
+    for gradient in gradients:
+        found, state = moved(gradient, state, found)
+    expected = adamw(schedule, weights, gradients)
+    for name in shapes:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-4, atol=1e-6)
 
 
 def test_the_rate_rises_in_a_line_and_falls_along_a_cosine_to_its_last_value():
@@ -286,6 +367,148 @@ def test_what_a_run_was_made_of_returns_from_its_folder(kept):
     assert config.shape == replace(shape, vocab=len(set(text)))
     assert config.alphabet.letters == "".join(sorted(set(text)))
     assert len(config.digest) == 64
+
+
+class Watch:
+    """Remembers when it looked, and at what."""
+
+    def __init__(self, *steps):
+        self.steps, self.looked = frozenset(steps), []
+
+    def look(self, model, step):
+        self.looked.append((model, step))
+
+
+def stubbed(monkeypatch, losses=None):
+    """A training in which nothing is computed: models are counts of steps. What was validated."""
+    validated = []
+
+    def steps(fixed, model, state, first, last):
+        assert (model, state) == (f"model {first}", f"state {first}")
+        return f"model {last}", f"state {last}", (losses or {}).get(last, last / 100)
+
+    def validate(model, data, context, most):
+        validated.append((model, data, context, most))
+        return 7.0 + len(validated)
+
+    monkeypatch.setattr(training, "steps", steps)
+    monkeypatch.setattr(training, "validate", validate)
+    return validated
+
+
+def at(step, **schedule):
+    """A checkpoint of such a training."""
+    config = Config(SHAPE, gpt.Schedule(batch=2, **schedule), Characters("abc"))
+    return Checkpoint(config, f"model {step}", step, f"state {step}", ((1, 2.0, 3.0),))
+
+
+def test_a_run_validates_tells_and_keeps_at_its_marks(monkeypatch):
+    """Every 4 steps and at the end, which alone is validated on all of the held-out text."""
+    validated, told, watch = stubbed(monkeypatch), [], Watch(0, 3, 5, 20)
+    start = at(0, steps=10, every=4, chunk=3)
+    kept = list(training.run(start, np.arange(9), "held out", told.append, watch))
+    ends = [(3, None), (4, 8.0), (5, None), (6, None), (8, 9.0), (9, None), (10, 10.0)]
+    assert [(one.step, one.val) for one in told] == ends
+    assert [one.loss for one in told] == [end / 100 for end, _ in ends]
+    assert all(one.steps == 10 and one.speed > 0 and one.left >= 0 for one in told)
+    assert watch.looked == [("model 0", 0), ("model 3", 3), ("model 5", 5)]
+    expected = [(f"model {k}", "held out", 6, 256) for k in (4, 8)]
+    assert validated == [*expected, ("model 10", "held out", 6, None)]
+    assert [one.step for one in kept] == [4, 8, 10]
+    assert (kept[1].model, kept[1].optimiser) == ("model 8", "state 8")
+    assert kept[1].config is start.config
+    assert kept[2].history == ((1, 2.0, 3.0), (4, 0.04, 8.0), (8, 0.08, 9.0), (10, 0.1, 10.0))
+
+
+def test_a_run_that_goes_on_looks_where_it_begins_and_needs_nobody_to_tell(monkeypatch):
+    validated, watch = stubbed(monkeypatch), Watch(0, 4)
+    kept = list(training.run(at(4, steps=6, every=5, chunk=5), np.arange(9), None, None, watch))
+    assert watch.looked == [("model 4", 4)]
+    assert [one.step for one in kept] == [5, 6] and len(validated) == 2
+    later = Watch(0, 4)
+    run = training.run(at(5, steps=6), np.arange(9), None, None, later)
+    assert [one.step for one in run] == [6] and later.looked == []
+    assert [one.step for one in training.run(at(5, steps=6), np.arange(9), None)] == [6]
+    assert list(training.run(at(6, steps=6), np.arange(9), None)) == []
+
+
+def test_a_loss_that_is_no_number_ends_the_training(monkeypatch):
+    stubbed(monkeypatch, {2: 0.5, 4: float("nan")})
+    run = training.run(at(0, steps=8, every=2, chunk=2, rate=0.7), np.arange(9), None)
+    assert next(run).step == 2
+    with pytest.raises(SimulationError, match=r"loss is nan after 4 steps; .* rate than 0\.7"):
+        next(run)
+
+
+class Killed(Exception):
+    pass
+
+
+def test_a_run_that_was_killed_goes_on_as_the_same_run(kept, tmp_path, monkeypatch):
+    """From its start, and from what it kept; its passages lie beside it from the first moment."""
+    _, text, shape, schedule = kept
+    schedule = replace(schedule, steps=6, every=4, chunk=2)
+    whole = gpt.train(tmp_path / "whole", text, shape, schedule)
+    for told, there in ((2, 0), (4, 4)):
+
+        def kill(progress, last=told):
+            if progress.step == last:
+                raise Killed
+
+        with pytest.raises(Killed):
+            gpt.train(tmp_path / "parts", text, shape, schedule, tell=kill)
+        assert load(tmp_path / "parts").step == there
+        prompts = json.loads((tmp_path / "parts" / "prompts.json").read_text())
+        assert len(prompts) == 8 and len(prompts[0]["ids"]) == 6
+    monkeypatch.setattr(texts, "read", lambda: text)  # which stands for the manual
+    parts = gpt.train(tmp_path / "parts", None, shape, schedule)
+    assert whole.step == parts.step == 6 and [step for step, *_ in whole.history] == [4, 6]
+    np.testing.assert_allclose(whole.history, parts.history, rtol=1e-6)
+    np.testing.assert_allclose(whole.model.table, parts.model.table, rtol=1e-6, atol=1e-8)
+    assert not (tmp_path / "whole" / "watch.nc").exists()
+
+
+def asked(monkeypatch):
+    """What a training would run, in place of running it."""
+    told = []
+    monkeypatch.setattr(training, "run", lambda *given: told.append(given) or iter(()))
+    return told
+
+
+def test_the_tokens_of_held_out_passages_are_watched_at_the_steps_that_are_asked_for(
+    kept, tmp_path, monkeypatch
+):
+    _, text, shape, schedule = kept
+    told = asked(monkeypatch)
+    first = gpt.train(tmp_path, text, shape, schedule, tell=print, watch=[0, 3])
+    gpt.train(tmp_path, text, shape, schedule)
+    (start, data, held_out, tell, watcher), (*_, nobody) = told
+    ids = first.config.alphabet.encode(text)
+    assert first is start and (start.step, start.history) == (0, ())
+    assert [*data, *held_out] == ids.tolist() and len(held_out) == 96
+    assert tell is print and nobody is None
+    assert (watcher.folder, watcher.steps) == (tmp_path, {0, 3})
+    np.testing.assert_array_equal(watcher.ids, texts.passages(held_out, 6))
+    prompts = json.loads((tmp_path / "prompts.json").read_text())
+    assert [prompt["ids"] for prompt in prompts] == watcher.ids.tolist()
+
+
+def test_a_folder_that_has_no_weights_yet_begins_anew(kept, tmp_path):
+    out, *_ = kept
+    config = load(out).config
+    shutil.copy(out / "config.json", tmp_path)
+    assert training.begin(tmp_path, config).step == 0
+    assert training.begin(tmp_path / "none", config).step == 0
+    assert training.begin(out, config).step == 4
+
+
+def test_byte_pairs_are_learned_from_where_they_are_asked_for(kept, tmp_path, monkeypatch):
+    pytest.importorskip("tokenizers")
+    _, text, shape, schedule = kept
+    asked(monkeypatch)
+    start = gpt.train(tmp_path, text, shape, schedule, byte_pairs=260)
+    assert start.config.shape.vocab == start.config.alphabet.size == 260
+    assert start.model.table.shape == (260, 260)
 
 
 def test_cross_entropy_is_the_mean_of_minus_log_p():

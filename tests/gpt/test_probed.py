@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import jax
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ import tokenflock as flock
 from tokenflock import gpt
 from tokenflock.errors import UserError
 from tokenflock.gpt.checkpoint import Checkpoint, Config, fresh, load, save
-from tokenflock.gpt.text import Characters
+from tokenflock.gpt.text import Characters, save_passages
 from tokenflock.probing import Recording
+
+pytestmark = pytest.mark.usefixtures("quick_compilation")
 
 PROMPTS = ["abcabca", "cab"]
 
@@ -65,3 +69,18 @@ def test_the_last_norm_is_refused_only_where_it_would_be_read(folder, probed):
     np.testing.assert_allclose(x, probed["x"].values[:, 1], atol=1e-5)
     with pytest.raises(UserError, match="final_norm"):
         flock.probe(str(folder), PROMPTS, record=Recording(final_norm=True))
+
+
+def test_a_checkpoint_is_probed_on_the_passages_beside_it_unless_others_are_given(
+    folder, probed, tmp_path
+):
+    again = gpt.probe(folder, PROMPTS)
+    np.testing.assert_allclose(again["x"], probed["x"], atol=1e-5)
+    with pytest.raises(UserError, match=r"texts must be given, since .* has no prompts\.json"):
+        gpt.probe(folder)
+    shutil.copytree(folder, tmp_path / "run")
+    ids = np.array([[0, 1, 2, 0, 1, 2, 0], [2, 1, 0, 0, 0, 1, 1]])
+    save_passages(tmp_path / "run", Characters.of("abc"), ids)
+    beside = gpt.probe(tmp_path / "run")
+    assert beside["id"].values.tolist() == ids.tolist()
+    np.testing.assert_allclose(beside["x"][0], probed["x"][0], atol=1e-5)

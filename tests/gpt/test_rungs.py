@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import jax
+import equinox as eqx
 import numpy as np
 import pytest
 
+from tests.gpt.formula import gelu, normed
+from tests.gpt.made import SMALL, TOKENS, made
 from tokenflock.gpt import Shape
-from tokenflock.gpt.ladder import build
 from tokenflock.gpt.settings import RUNGS
-from tokenflock.precision import precision
 
-SMALL = {"vocab": 7, "context": 6, "width": 8, "heads": 2, "depth": 2}
-TOKENS = np.array([[3, 1, 4, 1, 5], [2, 6, 0, 3, 5]])
+pytestmark = pytest.mark.usefixtures("double", "quick_compilation")
 
 
 def attention(x, head):
@@ -27,15 +26,6 @@ def attention(x, head):
 
 def mixed(x, part):
     return np.concatenate([attention(x, head) for head in part.heads], axis=1) @ part.mix
-
-
-def gelu(x):
-    return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-
-
-def normed(x, gain):
-    x = x - x.mean(axis=1, keepdims=True)
-    return gain * x / np.sqrt((x**2).mean(axis=1, keepdims=True) + 1e-5)
 
 
 def residual(x, model):
@@ -56,15 +46,12 @@ SAYS = {
 
 @pytest.mark.parametrize("rung", RUNGS[:-1])
 def test_a_rung_is_its_formula(rung):
-    with precision("float32"):
-        model = build(Shape(**SMALL, rung=rung), jax.random.key(1))
-        model = jax.tree.map(lambda leaf: leaf * (15 if 0 < leaf.std() < 0.1 else 1), model)
-        logits = np.asarray(model(TOKENS))
-        model = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), model)
+    model = made(Shape(**SMALL, rung=rung))
+    logits = eqx.filter_jit(lambda ids: model(ids))(TOKENS)
     for text, found in zip(TOKENS, logits, strict=True):
         if rung == "bigram":
             expected = model.table[text]
         else:
             x = model.token[text] + model.place[: len(text)]
             expected = SAYS[rung](x, model) @ model.readout
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)

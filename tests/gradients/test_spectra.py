@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tokenflock as flock
 from tokenflock.dynamics import NeuralODE, Noisy, PureAttention, SelfAttention, Unnormalised
-from tokenflock.solvers import RK4, Adaptive, EulerMaruyama, Layer
+from tokenflock.dynamics.dynamics import MeanField
+from tokenflock.engines import tangents
+from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, Layer
+from tokenflock.spaces import Euclidean
 from tokenflock.starts import Given, Polygon
 from tokenflock.theory import layer_terminal_rate, polygon_eigenvalue
 
@@ -101,6 +106,59 @@ def test_common_brownian_motion_contracts_the_circle():
         solver=EulerMaruyama(h=0.01),
     )
     assert abs(float(found.exponent[0]) + 1 / 2) < 3 / np.sqrt(400)
+
+
+class Growing(MeanField):
+    """dx/dt = (1 + t) c x, coordinate by coordinate, in all of space."""
+
+    c = np.array([1.0, -0.5, 0.25])
+
+    @property
+    def space(self):
+        return Euclidean()
+
+    def field(self, t, q, x, w):
+        return (1 + t) * self.c * q
+
+
+def test_stretches_of_blocks_are_those_of_their_own_steps(double):
+    """Euler's steps multiply a coordinate by 1 + h c (1 + t): of the blocks of two steps from the
+    third step on, whatever the vectors, which are made orthonormal.
+    """
+    h, every, blocks, first = 0.1, 2, 3, 3
+    x, w = jnp.asarray([[1.0, 2.0, -1.0]]), jnp.ones(1)
+    vectors = jnp.asarray(np.eye(3)[:2, None])
+    y, ends, grown = tangents.stretch(
+        Growing(), Euler(h=h), x, w, vectors, jnp.asarray(first), jax.random.key(0), every, blocks
+    )
+    times = h * np.arange(first, first + every * blocks)
+    factors = 1 + h * Growing.c * (1 + times)[:, None]
+    logs = np.log(factors).reshape(blocks, every, 3).sum(axis=1)
+    np.testing.assert_allclose(grown, logs[:, :2], atol=1e-12)
+    np.testing.assert_allclose(y, x * factors.prod(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(np.abs(ends), np.eye(3)[:2, None], atol=1e-12)
+
+
+def test_the_derivative_of_a_map_is_the_factor_of_its_steps(double):
+    x, w, c = jnp.asarray([[1.0, 2.0, -1.0], [0.5, 0.2, 3.0]]), jnp.ones(2) / 2, Growing.c
+    y, derivative = tangents.of_map(Growing(), Euler(h=0.1), x, w, 0.5, 5)
+    factor = (1 + 0.1 * c * (1 + 0.1 * np.arange(5))[:, None]).prod(axis=0)
+    np.testing.assert_allclose(y, x * factor, rtol=1e-12)
+    both = np.einsum("ij,ab->iajb", np.eye(2), np.eye(3))
+    np.testing.assert_allclose(derivative, both * factor[:, None, None], atol=1e-12)
+    v, slope = tangents.of_velocity(Growing(), x, w, jnp.asarray(0.5))
+    np.testing.assert_allclose(v, 1.5 * c * x, rtol=1e-12)
+    np.testing.assert_allclose(slope, both * 1.5 * c[:, None, None], atol=1e-12)
+
+
+def test_a_derivative_is_restricted_to_frames_before_and_after():
+    rng = np.random.default_rng(0)
+    M, before, after = (rng.normal(size=size) for size in ((2, 4, 2, 4), (2, 4, 3), (2, 4, 3)))
+    found = tangents.restricted(M, before, after)
+    assert found.shape == (6, 6)
+    for i, j in np.ndindex(2, 2):
+        block = after[i].T @ M[i, :, j] @ before[j]
+        np.testing.assert_allclose(found[3 * i : 3 * i + 3, 3 * j : 3 * j + 3], block, rtol=1e-12)
 
 
 def test_what_cannot_be_asked_is_refused():

@@ -38,7 +38,7 @@ N, D, T = 5, 3, 0.4
 RANDOM = np.random.default_rng(0)
 X, W = RANDOM.normal(size=(N, D)), np.array([1.0, 2.0, 3.0, 4.0, 5.0]) / 15
 MLP = NeuralODE.example(N, D)
-KEY = jax.random.key(3)
+SEED = 3  # of the noise
 
 
 def unit(x):
@@ -56,11 +56,16 @@ def test_a_layer_of_a_noisy_law_with_a_feed_forward_part_has_its_noise():
     law = FeedForward(MLP, base=Noisy(quiet, kappa=5.0))
     assert law.noisy and float(law.diffusion(0.0, X, W)) == pytest.approx(s)
     x = unit(X)
-    xi = np.asarray(jax.random.normal(KEY, x.shape))
+    xi = np.asarray(jax.random.normal(jax.random.key(SEED), x.shape))
     y = unit(x + h * np.asarray(quiet.force(T, x, W)) + np.sqrt(h) * s * xi)
     expected = unit(y + h * perceptron(y))
-    assert np.abs(Layer(h=h).step(law, T, jnp.asarray(x), W, KEY) - expected).max() < 1e-14
-    still = Layer(h=h).step(FeedForward(MLP, base=quiet), T, jnp.asarray(x), W, KEY)
+    assert (
+        np.abs(Layer(h=h).step(law, T, jnp.asarray(x), W, jax.random.key(SEED)) - expected).max()
+        < 1e-14
+    )
+    still = Layer(h=h).step(
+        FeedForward(MLP, base=quiet), T, jnp.asarray(x), W, jax.random.key(SEED)
+    )
     assert np.abs(still - expected).max() > 0.01
 
 
@@ -81,12 +86,15 @@ def test_layers_with_noise_spread_as_brownian_motion_does():
     w = jnp.ones(len(x)) / len(x)
 
     def shaken(i, x):
-        noise = jnp.sqrt(h) * law.shake(0.0, x, w, jax.random.fold_in(KEY, i))
+        noise = jnp.sqrt(h) * law.shake(0.0, x, w, jax.random.fold_in(jax.random.key(SEED), i))
         return law.settle(x + noise)
 
-    one = Layer(h=h).step(law, 0.0, x[:4], w[:4], KEY)
+    one = Layer(h=h).step(law, 0.0, x[:4], w[:4], jax.random.key(SEED))
     assert (
-        np.abs(one - law.settle(x[:4] + jnp.sqrt(h) * law.shake(0.0, x[:4], w[:4], KEY))).max()
+        np.abs(
+            one
+            - law.settle(x[:4] + jnp.sqrt(h) * law.shake(0.0, x[:4], w[:4], jax.random.key(SEED)))
+        ).max()
         < 1e-14
     )
     last = jax.lax.fori_loop(0, round(t / h), shaken, x)
@@ -190,7 +198,7 @@ def test_noise_around_a_feed_forward_part_shakes_its_layers():
     outside = Noisy(FeedForward(MLP, base=SelfAttention(beta=2.0)), kappa=5.0)
     x = jnp.asarray(unit(X))
     for solver in (Layer(h=0.1), EulerMaruyama(h=0.1)):
-        a, b = (solver.step(law, T, x, W, KEY) for law in (inside, outside))
+        a, b = (solver.step(law, T, x, W, jax.random.key(SEED)) for law in (inside, outside))
         assert np.abs(a - b).max() < 1e-14
 
 

@@ -237,6 +237,22 @@ def test_energies_are_their_double_sums():
     assert float(SelfAttention(beta=0.0).energy(x, w)) == pytest.approx(0.5 * (pairs * C).sum())
 
 
+def test_metrics_are_their_formulas():
+    """In which each law is the gradient flow of its energy: w_i times Z_i where it divides."""
+    x, w = jnp.asarray(X), jnp.asarray(W)
+    partition, of_matrix = np.exp(1.7 * C) @ W, np.exp(X @ S @ X.T) @ W
+    for law, expected in (
+        (SelfAttention(beta=1.7), W * partition),
+        (SelfAttention(beta=1.7, repulsive=True), W * partition),
+        (Unnormalised(beta=1.7), W),
+        (Unnormalised(beta=1.7, clock=Clock.PEAK), W * np.exp(1.7)),
+        (Burger(D=S), 2 * W),
+        (Burger(D=S, normalised=True, ascend=False), 2 * W * of_matrix),
+        (Sinkhorn(beta=1.7), W),
+    ):
+        np.testing.assert_allclose(law.metric(x, w), expected, rtol=1e-12)
+
+
 MOVING = Switching(np.stack([I, 2 * I]), 1.0)
 BLIND = {  # commutes with rotations
     True: [

@@ -4,24 +4,34 @@ what it cannot do.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
+import os
 import subprocess
 import sys
+import time
 
 import jax
 import numpy as np
 import pytest
 from llvmlite import ir
 
-from tokenflock.dynamics import Clock, Noisy, SelfAttention, Sinkhorn, Unnormalised
+from tokenflock.dynamics import (
+    Attention,
+    Clock,
+    Noisy,
+    SelfAttention,
+    Sinkhorn,
+    Unnormalised,
+)
 from tokenflock.engines import batch, lanes
 from tokenflock.engines.job import Job
-from tokenflock.engines.native import machine
+from tokenflock.engines.native import densities, machine
 from tokenflock.engines.native.writer import PLACE, WHOLE, Writer
 from tokenflock.events import Consensus
-from tokenflock.observables import PairDensity
+from tokenflock.observables import MeanCosine, PairDensity
 from tokenflock.precision import cast, precision
-from tokenflock.solvers import Layer
+from tokenflock.solvers import Euler, Layer
 
 BETA, H, DELTA = (0, "beta"), (1, "h"), (2, 0, "delta")
 STEPS = np.array([0, 1, 5, 20, 60, 100])
@@ -188,6 +198,160 @@ def test_refusals_are_sentences():
     ]
     assert len(set(refused)) == len(refused)
     assert all(sentence.startswith("the compiled loop ") for sentence in refused)
+
+
+# --------------------------------------------------------------------------------------------------
+# what surrounds the loop
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "faster"),
+    [
+        (2, 3, True),
+        (256, 8, True),
+        (257, 8, False),
+        (256, 9, False),
+        (64, 16, True),
+        (65, 16, False),
+        (64, 17, False),
+    ],
+)
+def test_the_loop_made_of_equations_is_taken_where_it_is_the_faster(n, d, faster):
+    work = job(SelfAttention(), 4, solver=Layer(h=0.1), observe=(MeanCosine(),))
+    assert (lanes.slower(work, n, d) is None) == faster
+
+
+def test_which_jobs_the_loop_written_by_hand_serves():
+    assert lanes._by_hand(job(LAWS["SA"], 4)) and lanes._by_hand(job(LAWS["peak"], 4, (BETA, H)))
+    assert lanes._by_hand(job(LAWS["SA"], 4, (DELTA,)))
+    for other in (
+        job(LAWS["SA"], 4, (BETA, (0, "repulsive"))),
+        job(LAWS["SA"], 4, ((1, "delta"),)),
+        job(Sinkhorn(), 4),
+        job(LAWS["SA"], 4, solver=Euler(h=0.1)),
+        job(LAWS["SA"], 4, observe=(PairDensity(), MeanCosine())),
+        job(LAWS["SA"], 4, observe=(MeanCosine(),)),
+    ):
+        assert not lanes._by_hand(other)
+
+
+def test_two_tokens_are_enough_and_a_law_with_matrices_is_served():
+    """Where llvmlite is; numbers that are swept may be matrices, or none yet."""
+    assert lanes.refusal(job(LAWS["SA"], 2), 2, 3) is None
+    law = Attention(beta=2.0)
+    swept = job(law, 4, ((0, "beta"), (0, "V")), observe=(MeanCosine(),))
+    assert lanes.refusal(swept, 4, 3) is None
+    refused = lanes.refusal(job(Sinkhorn(), 8), 8, 3)
+    assert "the page" not in str(refused)
+
+
+def test_without_llvmlite_there_is_no_loop(monkeypatch):
+    monkeypatch.setattr(lanes, "find_spec", lambda name: None)
+    assert "pip install llvmlite" in str(lanes.refusal(job(LAWS["SA"], 4), 4, 3))
+
+
+def test_the_numbers_of_a_system_are_those_of_its_exponent():
+    """w e^(beta c) = w 2^(slope c + offset): softmax may shift it so that no c overflows."""
+    ln2 = np.log(2)
+    swept = job(LAWS["repulsive"], 4, (H, BETA))
+    h, beta = np.array([0.1, 0.2, 0.3]), np.array([-1.0, 0.0, 3.0])
+    slope, offset, step, least = lanes._numbers(swept, [h, beta], 3)
+    np.testing.assert_allclose(slope, beta / ln2, rtol=1e-6)
+    np.testing.assert_allclose(offset, [0, 0, -3 / ln2], rtol=1e-6)
+    np.testing.assert_allclose(step, -h, rtol=1e-6)
+    np.testing.assert_allclose(least, [0.7, 0.7, 0.7], rtol=1e-6)
+    for name, offset in (("USA", 0.0), ("peak", -3 / ln2)):
+        numbers = lanes._numbers(job(LAWS[name], 4, (DELTA,)), [np.array([0.4, 0.1])], 2)
+        assert all(one.dtype == np.float32 and one.shape == (2,) for one in numbers)
+        beta = 3.0 if name == "peak" else 1.0
+        wanted = np.array([[beta / ln2] * 2, [offset] * 2, [0.1] * 2, [0.6, 0.9]])
+        np.testing.assert_allclose(np.array(numbers), wanted, rtol=1e-6)
+
+
+def test_vectors_begin_where_a_line_of_the_cache_does():
+    for count, wide in ((1, 4), (7, 8), (30, 16)):
+        made = lanes._vectors(count, wide)
+        assert made.shape == (count, wide) and made.dtype == np.float32
+        assert made.ctypes.data % (4 * wide) == 0 and made.flags.c_contiguous
+
+
+def floats(place, *shape):
+    """The numbers that lie at a place."""
+    size = int(np.prod(shape))
+    return np.ctypeslib.as_array((ctypes.c_float * size).from_address(place)).reshape(shape)
+
+
+def test_the_loop_is_given_room_tokens_weights_and_numbers(monkeypatch):
+    """Six systems in groups of four: rows are filled up to whole tiles with zeros, the last group
+    with its last system.
+    """
+    n, d, frames, made, seen = 5, 3, 3, [], []
+    rng = np.random.default_rng(0)
+    x, beta, w = rng.normal(size=(6, n, d)), np.arange(6.0), np.arange(1.0, 6.0)
+    plain = lanes._vectors
+
+    def vectors(count, wide):
+        made.append(count)
+        array = plain(count, wide)
+        array[:] = np.nan
+        return array
+
+    def loop(*told):
+        X, _, _, _, weights, numbers, _, out, _, *sizes = told
+        assert sizes == [frames, n, d, 1, 1]
+        seen.append((floats(X, 24, 4).copy(), floats(numbers, 4, 4).copy()))
+        np.testing.assert_allclose(floats(weights, n), w / 15, rtol=1e-6)
+        floats(out, frames, 4)[:] = floats(X, 24, 4)[0] + 10 * np.arange(frames)[:, None]
+
+    def compiled(text, name, types):
+        assert (name, types) == ("densities", "pppppppppiiiii") and text == densities.text(4)
+        return loop
+
+    monkeypatch.setattr(machine, "lanes", lambda: 4)
+    monkeypatch.setattr(machine, "compiled", compiled)
+    monkeypatch.setattr(lanes, "_vectors", vectors)
+    monkeypatch.setattr(lanes, "cores", lambda: 1)
+    said = []
+    tell = lambda done, values: said.append((done.tolist(), list(values)))  # noqa: E731
+    asked = job(LAWS["SA"], n, (BETA,), w=w, steps=np.array([0, 2, 7]))
+    found = lanes.run(asked, x.astype(np.float32), [beta], tell)["pair_density"]
+    assert made == [8 * d, n * (d + 1), 64, densities.ROWS * (d + 1), 4, frames, 2] * 2
+    np.testing.assert_allclose(found, x[:, 0, :1] + 10 * np.arange(3), rtol=1e-5)
+    assert said == [([0, 1, 2, 3], ["pair_density"]), ([4, 5], ["pair_density"])]
+    for (X, numbers), who in zip(seen, ([0, 1, 2, 3], [4, 5, 5, 5])):
+        np.testing.assert_allclose(X[: n * d], x[who].reshape(4, n * d).T, rtol=1e-6)
+        assert (X[n * d :] == 0).all()
+        np.testing.assert_allclose(numbers[0], beta[who] / np.log(2), rtol=1e-6)
+    lanes.run(asked, x.astype(np.float32), [beta])
+
+
+def test_groups_run_in_order_and_stop_at_the_first_that_fails(monkeypatch):
+    """What waits behind a failure need not run."""
+    monkeypatch.setattr(lanes, "cores", lambda: 1)
+    told = []
+    lanes.in_groups(lambda first: None, 7, 3, lambda done: told.append(done.tolist()))
+    assert told == [[0, 1, 2], [3, 4, 5], [6]]
+    ran = []
+
+    def group(first):
+        ran.append(first)
+        time.sleep(0.02)
+
+    def stop(done):
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        lanes.in_groups(group, 100, 1, stop)
+    assert len(ran) < 50
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 4, 9} - {process})
+    assert lanes.cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    for known, many in ((7, 7), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda known=known: known)
+        assert lanes.cores() == many
 
 
 def test_a_second_process_compiles_nothing(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 import tokenflock as flock
 from tokenflock import recipe
 from tokenflock.catalogue import entries
-from tokenflock.dynamics import Noisy, SelfAttention
+from tokenflock.dynamics import Attention, FeedForward, NeuralODE, Noisy, SelfAttention
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.errors import SimulationError, UserError
 from tokenflock.precision import precision
@@ -171,3 +171,83 @@ def test_a_step_of_euler_maruyama_is_its_formula():
         y = x + h * law.velocity(t, x, w) + kick
         y /= jnp.linalg.norm(y, axis=1, keepdims=True)
         np.testing.assert_allclose(EulerMaruyama(h=h).step(law, t, x, w, key), y, rtol=1e-12)
+
+
+V = np.array([[0.4, -1.0, 0.3], [0.8, 0.1, -0.5], [-0.2, 0.6, 0.9]])
+
+
+def moving(t):
+    """Values that change in time, and not as a polynomial that a method would integrate exactly."""
+    return jnp.exp(2.0 * t) * V
+
+
+def unit(y):
+    return y / np.linalg.norm(y, axis=1, keepdims=True)
+
+
+def field(t, y, w, beta=1.7):
+    """P_x sum_j A_ij e^{2t} V x_j at x = y / |y|, by NumPy."""
+    x = unit(y)
+    A = w * np.exp(beta * x @ x.T)
+    u = A / A.sum(axis=1, keepdims=True) @ x @ (np.exp(2.0 * t) * V).T
+    return u, u - (u * x).sum(axis=1, keepdims=True) * x
+
+
+def euler(t, x, w, h):
+    return unit(x + h * field(t, x, w)[1])
+
+
+def layer(t, x, w, h):
+    return unit(x + h * field(t, x, w)[0])
+
+
+def heun(t, x, w, h):
+    k1 = field(t, x, w)[1]
+    return unit(x + h / 2 * (k1 + field(t + h, x + h * k1, w)[1]))
+
+
+def rk4(t, x, w, h):
+    k1 = field(t, x, w)[1]
+    k2 = field(t + h / 2, x + h / 2 * k1, w)[1]
+    k3 = field(t + h / 2, x + h / 2 * k2, w)[1]
+    k4 = field(t + h, x + h * k3, w)[1]
+    return unit(x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4))
+
+
+FORMULAS = {Euler: euler, EulerMaruyama: euler, Heun: heun, Layer: layer, RK4: rk4}
+
+
+@pytest.mark.parametrize("member", FORMULAS)
+@pytest.mark.usefixtures("double")
+def test_steps_are_their_formulas_for_a_law_that_moves_in_time(member):
+    """One step, and three of them, each at its own time."""
+    x, w = tokens()
+    law, t, h = Attention(beta=1.7, V=moving), jnp.asarray(0.2), 0.15
+    y = FORMULAS[member](0.2, np.asarray(x), np.asarray(w), h)
+    found = member(h=h).step(law, t, x, w, jax.random.key(0))
+    np.testing.assert_allclose(found, y, rtol=0, atol=1e-13)
+    for number in (1, 2):
+        y = FORMULAS[member](0.2 + number * h, y, np.asarray(w), h)
+    if member is not EulerMaruyama:  # which is Euler's without noise
+        found = member(h=h).steps(law, t, x, w, 3)
+        np.testing.assert_allclose(found, y, rtol=0, atol=1e-13)
+
+
+@pytest.mark.usefixtures("double")
+def test_layers_of_two_sublayers_go_on_in_time_too():
+    x, w = tokens()
+    A, out = np.array([[1.0, -0.5, 0.2], [0.3, 0.7, -1.0]]), np.array([[0.5, 1], [-1, 0.2], [0, 1]])
+    law = FeedForward(NeuralODE(W=out, A=A, activation="tanh"), Attention(beta=1.7, V=moving))
+    y, h = np.asarray(x), 0.15
+    for number in range(2):
+        y = layer(0.2 + number * h, y, np.asarray(w), h)
+        y = unit(y + h * np.tanh(y @ A.T) @ out.T)
+    found = Layer(h=h).steps(law, jnp.asarray(0.2), x, w, 2)
+    np.testing.assert_allclose(found, y, rtol=0, atol=1e-13)
+
+
+def test_solvers_say_whether_they_take_noise_and_what_order_they_have():
+    known = {Euler: 1, EulerMaruyama: 1, Heun: 2, Layer: 1, RK4: 4, Adaptive: 8}
+    assert {type(solver): solver.order for solver in SOLVERS} == known
+    assert {type(s) for s in SOLVERS if s.takes_noise} == {EulerMaruyama, Layer}
+    assert Adaptive().max_steps == 1_000_000 and Adaptive().method is Method.DOPRI8

@@ -5,6 +5,7 @@ of `batch`, strips the observables of whole matrices.
 from __future__ import annotations
 
 from functools import partial
+from inspect import signature
 from typing import NamedTuple
 
 import jax
@@ -15,16 +16,22 @@ import pytest
 import tokenflock as flock
 from tokenflock.catalogue import entries
 from tokenflock.dynamics import (
+    NGPT,
     Attention,
     AttentionLaw,
     Block,
+    Burger,
     Causal,
     Noisy,
+    PureAttention,
     SelfAttention,
+    Streamed,
     Unnormalised,
+    _tiles,
+    streamed,
 )
-from tokenflock.dynamics._streaming import by_products
-from tokenflock.dynamics._tiles import Listening, listen, listen_by_rows
+from tokenflock.dynamics._streaming import by_products, by_tiles
+from tokenflock.dynamics._tiles import Listening, layers, listen, listen_by_rows, sides
 from tokenflock.engines import choose, peaks, tiled
 from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Job
@@ -158,7 +165,7 @@ def test_every_law_listens_by_tiles_or_says_why_not(law):
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_inner_products_are_the_logits(law):
-    law, x, q = law.example(n=N, d=3), unit(3), 2 * unit(3, seed=1)[:9]
+    law, x, q = law.example(n=N, d=3), 1.5 * unit(3), 2 * unit(3, seed=1)[:9]
     if not isinstance(law, AttentionLaw) or law.products(0.0, q, x) is None:
         return
     with precision("float64"):
@@ -340,3 +347,189 @@ def test_rounds_make_up_all_steps(monkeypatch, law, matrices):
         )
     np.testing.assert_allclose(found[0].mean_cosine, found[1].mean_cosine, rtol=1e-6)
     assert found[0].mean_cosine.values[..., 1] != found[0].mean_cosine.values[..., 0]
+
+
+TILES = [  # tokens, coordinates, whether all are alike: the tile, its warps and stages
+    ((70, 1, False), (32, 32, 4, 2)),
+    ((5000, 4, True), (32, 32, 4, 2)),
+    ((5000, 5, False), (64, 64, 4, 3)),
+    ((5000, 32, True), (64, 64, 4, 3)),
+    ((64, 128, True), (64, 64, 4, 3)),
+    ((65, 33, True), (64, 128, 4, 3)),
+    ((65, 33, False), (64, 64, 4, 3)),
+    ((5000, 64, True), (64, 128, 4, 3)),
+    ((5000, 65, True), (64, 64, 4, 2)),
+    ((5000, 128, False), (64, 32, 4, 2)),
+]
+
+
+@pytest.mark.parametrize(("asked", "tile"), TILES)
+def test_tiles_are_those_that_were_found_quickest(asked, tile):
+    """Measured once on a GPU; that they are powers of two, its compiler wants."""
+    assert tuple(sides(*asked)) == tile
+
+
+def heard(q, k, v, w, c, shift, how):
+    with jax.default_matmul_precision("highest"):
+        return listen(*map(jnp.float32, (q, k, v, w, c, shift)), how, interpret=True)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "d", "e", "divides"),
+    [(9, N, 3, 2, False), (N, 40, 6, 20, False), (9, 33, 20, 2, True)],
+)
+def test_queries_keys_and_values_may_be_of_any_number_and_width(m, n, d, e, divides, monkeypatch):
+    random = np.random.default_rng(5)
+    q, k, v = random.normal(size=(m, d)), random.normal(size=(n, d)), random.normal(size=(n, e))
+    w = random.uniform(size=n) / n
+    given, how = (q, k, v, w, 0.4, 0.7), Listening(divides)
+    asked = []
+    monkeypatch.setattr(_tiles, "sides", lambda *sizes: asked.append(sizes) or sides(*sizes))
+    if max(d, e) > _tiles.FEW:  # plain multiplications are for few coordinates alone
+        monkeypatch.setattr(_tiles, "_few", None)
+    for value, wanted in zip(heard(*given, how), exact(*given, how)):
+        np.testing.assert_allclose(value, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+    assert asked == [(n, max(d, e), False)]
+
+
+def test_unit_vectors_that_listen_to_each_other_need_no_scale():
+    """Where rows and columns of a tile differ, both must hold all tokens."""
+    random, n, d = np.random.default_rng(6), 130, 40
+    x = random.normal(size=(n, d))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    w = random.uniform(0.5, 1, size=n)
+    for how in (
+        Listening(peaked=True, unit=True),
+        Listening(divides=False, peaked=True, unit=True),
+        Listening(sees=lambda i, j: i >= j, causal=True, peaked=True, unit=True),
+    ):
+        plain = how._replace(unit=False)
+        given = x, x, x, w / w.sum(), 3.0, 0.2
+        for value, wanted in zip(heard(*given, how), exact(*given, plain)):
+            np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-6 * np.abs(wanted).max())
+
+
+def test_layers_of_more_tokens_than_a_tile_lose_none():
+    n, d, h = 130, 40, 0.3
+    random = np.random.default_rng(7)
+    x = random.normal(size=(n, d))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    w = random.uniform(0.5, 1, size=n)
+    w, y = w / w.sum(), x
+    how = Listening(divides=False, peaked=True, unit=True)
+    for number in range(2):
+        said, _ = exact(y, y, y, w, 3.0 + number, 0.5 - number, how)
+        y = (y + h * said) / np.linalg.norm(y + h * said, axis=1, keepdims=True)
+
+    def after(x, said, h):
+        y = x + h * said
+        return y / jnp.sqrt(jnp.maximum(jnp.sum(y * y, axis=1, keepdims=True), 1e-12))
+
+    given = jnp.float32(x), jnp.float32(w), lambda k: 3.0 + k, lambda k: 0.5 - k, h, 2, after, how
+    with jax.default_matmul_precision("highest"):
+        found = layers(*given, interpret=True)
+    np.testing.assert_allclose(found, y, rtol=0, atol=5e-7)
+
+
+@pytest.mark.parametrize("d", [3, 18])
+@pytest.mark.parametrize("peaked", [True, False])
+def test_sharp_attention_neither_overflows_nor_fades(d, peaked):
+    """Logits of 200 and more: the largest is taken off, the own one or the one that is carried."""
+    x, w = unit(d), np.full(N, 1 / N)
+    given, how = (x, x, x, w, 200.0, 0.0), Listening(peaked=peaked)
+    for value, wanted in zip(heard(*given, how), exact(*given, how)):
+        np.testing.assert_allclose(value, wanted, rtol=0, atol=3e-4)
+
+
+def test_numbers_of_one_sign_and_of_none_keep_their_size():
+    """Values far below zero, of which the largest is small; and values that are all zero."""
+    x, w = unit(18), np.full(N, 1 / N)
+    far = -np.abs(x) * np.where(np.arange(N) == 3, 1e5, 1e-2)[:, None]
+    for v in (far, np.zeros((N, 18))):
+        found, _ = heard(x, x, v, w, 2.0, 0.0, Listening())
+        wanted, _ = exact(x, x, v, w, 2.0, 0.0, Listening())
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+
+
+def far_apart():
+    """Tokens about one pole, and one of no weight at the other."""
+    x = unit(3)[:40]
+    x[:, 2] = 3 * np.abs(x[:, 2])
+    x[0] = [0.0, 0.0, -1.0]
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    return x, np.where(np.arange(40) == 0, 0, 1 / 39)
+
+
+@pytest.mark.parametrize(
+    ("law", "heavy", "away"),
+    [
+        (SelfAttention(200.0), False, False),  # a token without weight, far from all others
+        (SelfAttention(200.0), True, True),  # points that are no tokens
+        (SelfAttention(-200.0), True, False),
+        (Attention(200.0, Q=-1.0), True, False),
+        (Attention(200.0, K=-1.0), True, False),
+        (PureAttention(200.0), True, False),  # tokens of several lengths
+    ],
+)
+def test_a_maximum_is_left_out_only_where_the_own_logit_is_known_to_be_it(law, heavy, away):
+    """Else sums of sharp attention overflow or vanish."""
+    x, w = far_apart()
+    w = np.full(40, 1 / 40) if heavy else w
+    if isinstance(law, PureAttention):
+        x = x * np.linspace(0.5, 1.5, 40)[:, None]
+    q = -x[5:9] if away else x
+    with precision("float64"):
+        wanted = law.field(0.0, *map(jnp.asarray, (q, x, w)))
+    with precision("float32"):
+        single, tokens = cast(law, "float32"), jnp.float32(x)
+        points = jnp.float32(q) if away else tokens
+        given = jnp.float32(0), points, tokens, jnp.float32(w)
+        found = by_products(single, *given, interpret=True)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-3)
+
+
+def test_kernels_run_on_the_chip_unless_told_otherwise():
+    for kernel in (listen, layers, by_products, by_tiles):
+        assert signature(kernel).parameters["interpret"].default is False
+
+
+def test_the_widest_tokens_are_taken_and_wider_ones_are_not():
+    w = np.full(4, 0.25)
+    assert tiled.law_refusal(SelfAttention(), w, 128) is None
+    assert tiled.law_refusal(SelfAttention(), w, 129) is not None
+
+
+@pytest.mark.parametrize(
+    ("law", "dtype", "way"),
+    [
+        (SelfAttention(2.0), "float32", "by_products"),
+        (SelfAttention(2.0), "float64", None),
+        (NGPT(), "float32", None),  # what it hears is changed afterwards
+        (Burger.example(N, 3), "float32", "by_tiles"),  # no inner products of tokens
+    ],
+    ids=["products", "double", "changed", "tiles"],
+)
+def test_streamed_sums_run_by_tiles_exactly_where_these_serve(law, dtype, way, monkeypatch):
+    """On a GPU; and they know whether tokens listen to themselves."""
+    seen = []
+
+    def told(name):
+        return lambda law, t, q, x, w: seen.append((name, q is x)) or jnp.zeros_like(q)
+
+    for name in ("by_products", "by_tiles"):
+        monkeypatch.setattr(streamed, name, told(name))
+    with precision(dtype):
+        whole = cast(Streamed(law, block=8), dtype)
+        x, w = jnp.asarray(unit(3), dtype), jnp.full(N, 1 / N, dtype)
+        jax.eval_shape(lambda x: whole.field(0.0, x, x, w), x)
+        jax.eval_shape(lambda q: whole.field(0.0, q, x, w), x[:9])
+        if way == "by_products":
+            found = whole.field(0.0, x[:9], x, w)
+            wanted = cast(law, dtype).field(0.0, x[:9], x, w)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6)
+    assert seen == ([] if way is None else [(way, True), (way, False)])
+
+
+def test_a_kernel_takes_a_number_as_the_first_of_an_array():
+    (given,) = _tiles._numbers(jnp.zeros(2), 3)
+    assert given.shape == (1,) and float(_tiles._number(jnp.append(given, 5.0))) == 3.0

@@ -13,7 +13,7 @@ import pytest
 from tokenflock import theory
 from tokenflock.catalogue import entries
 from tokenflock.errors import UserError
-from tokenflock.theory._guard import explains_nan, numbers_in
+from tokenflock.theory._guard import explains_nan, guarded, numbers_in
 
 HOSTILE = [0, -1, 1e-300, 1e4, 1e9, 1e300, np.nan, np.inf, -np.inf, "x", [], [[1.0, 2.0, 3.0]]]
 FORMS = [(entry.name, option.name) for entry in entries("theory") for option in entry.options]
@@ -110,3 +110,74 @@ def test_times_after_the_blow_up_are_nan_and_not_an_error():
     late = theory.gaussian_flow(1.0)
     assert np.isnan(late.covariance).all()
     assert np.isfinite(theory.gaussian_flow([0.25, 1.0]).mean[0]).all()
+
+
+def nothing(x=1.0, y=0.0):
+    """A form without a value."""
+    return np.float64(np.nan), 1
+
+
+def test_an_answer_that_is_none_is_told_with_what_was_given():
+    form = guarded(nothing)
+    for args, told in [
+        ((), "its defaults"),
+        ((2.0,), "x=2.0"),
+        ((2, [1, 2, 3]), "x=2, y=[1, 2, 3]"),
+        (([1, 2, 3, 4],), "x=an array of shape (4,)"),
+        (([[1.0], [2.0, 3.0]],), "x=an array whose rows differ in length"),
+        (("y" * 70,), "x=" + "y" * 60),
+    ]:
+        with pytest.raises(UserError) as error:
+            form(*args)
+        begin, end = "nothing has no value in double precision for ", "; take arguments nearer"
+        assert str(error.value).startswith(begin + told + end)
+
+
+def breaking(kind=0):
+    """A form that breaks."""
+    kinds = (ValueError, TypeError, IndexError, OverflowError, AttributeError, UserError, KeyError)
+    raise kinds[kind]("as it is")
+
+
+def test_what_numpy_says_of_shapes_is_told_in_words_and_other_errors_as_they_are():
+    form = guarded(breaking)
+    for kind in range(5):
+        with pytest.raises(UserError, match=rf"^breaking takes numbers, or .* got kind={kind}$"):
+            form(kind)
+    for kind, error in [(5, UserError), (6, KeyError)]:
+        with pytest.raises(error, match="as it is"):
+            form(kind)
+    with pytest.raises(UserError, match=r"^breaking: .*unexpected keyword argument 'mind'"):
+        form(mind=1)
+
+
+def test_all_floats_of_an_answer_are_looked_at():
+    for answer in ((1.0, 2), {"a": 1.0, "b": 2}, 1.0, np.ones(3), [1.0, 2.0]):
+        assert [part.dtype.kind for part in numbers_in(answer)] == ["f"]
+    assert list(numbers_in((1, "text"))) == []
+
+
+def test_what_a_docstring_says_of_nan_is_read_up_to_its_examples():
+    def form():
+        """A form, nan where it ends; a number elsewhere.
+
+        >>> form()  # nan after all
+        """
+
+    def silent():
+        """A form.
+
+        >>> silent()  # nan where nothing is said
+        """
+
+    assert explains_nan(form) == "nan where it ends"
+    assert explains_nan(silent) == ""
+    assert explains_nan(lambda: 1) == ""
+
+
+def test_far_negative_arguments_have_their_limits_too():
+    assert theory.two_cluster_growth(-800.0, 1.0) == -np.inf
+    assert theory.two_cluster_growth(-800.0, 900.0) == np.inf
+    assert theory.maximiser_crossing(-800.0) == pytest.approx(800 - np.log(2), rel=1e-14)
+    assert theory.sampled_energy(1, 800.0) == np.inf  # one token is one point
+    assert theory.sampled_energy(1, 2.0) == theory.dirac_energy(2.0)

@@ -11,6 +11,7 @@ import pytest
 
 from tokenflock import theory
 from tokenflock.errors import UserError
+from tokenflock.theory import _check, layers, polygon, sharp
 
 FUNCTIONS = {
     name: getattr(theory, name)
@@ -192,3 +193,91 @@ def test_of_a_long_array_the_first_wrong_number_is_told_in_one_line(value, told)
         theory.layer_transition_curve(value)
     assert told in str(error.value) and len(str(error.value)) < 200
     assert "\n" not in str(error.value)
+
+
+CHECKS = {  # what each check takes, of numbers about 0, 1 and 2
+    "at_least": (lambda x: _check.at_least("x", x, 1, "1"), [1.0, 1.5, np.inf], [0.99, -np.inf]),
+    "above": (lambda x: _check.above("x", x, 1, "2"), [1.01, np.inf], [1.0, 0.5]),
+    "between": (lambda x: _check.between("x", x, 1, 2, "1.5"), [1.01, 1.99], [1, 2, 0, 3]),
+    "within": (lambda x: _check.within("x", x, 1, 2, "1.5"), [1.0, 1.5, 2.0], [0.99, 2.01]),
+    "whole": (lambda x: _check.whole("x", x, 1, "2"), [1, 2.0, 7], [0, 1.5, np.inf, -3]),
+    "nonzero": (lambda x: _check.nonzero("x", x), [-1, 1e-300], [0, np.inf]),
+    "finite": (lambda x: _check.finite("x", x), [-1, 0, 1e300], [np.inf, -np.inf]),
+    "real": (lambda x: _check.real("x", x), [-1, 0, np.inf], []),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check_takes_what_it_says_to_the_last_number_and_nothing_else(name):
+    check, right, wrong = CHECKS[name]
+    np.testing.assert_array_equal(check(right), right)
+    for value in (*wrong, np.nan, "one", None if name == "real" else "two"):
+        for given in (value, [right[0], value, right[0]]):
+            with pytest.raises(UserError, match=r"^x must be "):
+                check(given)
+
+
+def test_what_came_is_told_whole_up_to_eighty_characters():
+    """A longer text is cut to eighty, of which the last three are dots."""
+    for length, told in [(80, "'" + "y" * 78 + "'"), (81, "'" + "y" * 76 + "...")]:
+        with pytest.raises(UserError) as error:
+            theory.growth_rate(model="y" * (length - 2))
+        assert f"got {told}. Write" in str(error.value)
+
+
+def test_up_to_eight_numbers_are_told_whole_and_of_more_the_first_wrong_one():
+    for size, told in [(8, "got [1, 1, 0, 1, 0, 1, 1, 1]. Write"), (9, "got 0 (at [2]). Write")]:
+        with pytest.raises(UserError) as error:
+            theory.dirac_energy([1, 1, 0, 1, 0, 1, 1, 1, 1][:size])
+        assert told in str(error.value)
+
+
+def test_as_many_numbers_are_held_at_once_as_is_said_and_not_one_more(monkeypatch):
+    for form, most in [("polygon_eigenvalue", 12), ("polygon_energy", 12)]:
+        monkeypatch.setattr(polygon if form == "polygon_eigenvalue" else sharp, "MOST", most)
+        assert np.shape(FUNCTIONS[form](n=[4, 3, 4])) == (3,)
+        for wrong in ([4, 5, 4], [3, 3, 3, 3, 3], 13):
+            with pytest.raises(UserError, match=r"^n must be .* at most 12,"):
+                FUNCTIONS[form](n=wrong)
+    monkeypatch.setattr(polygon, "MOST", 64)
+    assert np.shape(theory.polygon_growth([8, 4])) == (2,)
+    for wrong in ([9, 4], [8, 2, 2]):
+        with pytest.raises(UserError, match=r"n\^2 / 2 is at most 64,"):
+            theory.polygon_growth(wrong)
+
+
+@pytest.mark.parametrize("name", ["polygon_eigenvalue", "polygon_growth", "polygon_energy"])
+def test_no_polygon_at_all_is_no_error(name):
+    """Of no numbers there are no answers."""
+    assert np.shape(FUNCTIONS[name](n=[])) == (0,)
+
+
+def test_as_many_layers_are_applied_as_is_said_and_not_one_more(monkeypatch):
+    with pytest.raises(UserError, match=r"^steps must be at most 1,000,000 layers"):
+        theory.layer_cosines(1_000_001)
+    monkeypatch.setattr(layers, "MOST", 500)
+    assert theory.layer_cosines(500) > theory.layer_cosines(100)
+    assert theory.layer_crossing(0.0, most=500) == 55
+    assert theory.layer_transition_curve(1.0, 2, delta=0.7) > 0  # ten layers
+    for form, options in [
+        ("layer_cosines", {"steps": 501}),
+        ("layer_crossing", {"most": 501}),
+        ("layer_transition_curve", {"t": 1.1}),
+    ]:
+        with pytest.raises(UserError, match=rf"^{min(options)} must be at most \d+ layers"):
+            FUNCTIONS[form](**options)
+
+
+def test_the_fastest_mode_is_sought_up_to_a_beta_that_is_said():
+    assert theory.fastest_mode(1e10) == pytest.approx(np.sqrt(2e10), rel=0.01)
+    with pytest.raises(UserError, match=r"^beta must be at most 1e10"):
+        theory.fastest_mode([1.0, 1.2e10])
+
+
+def test_cosines_that_no_equiangular_family_has_are_refused_also_among_others():
+    """-1/(n-1) < gamma < 1; only where a time is asked for, the ends belong to it."""
+    assert theory.equiangular_time([0.5, 1.0], 4)[1] == np.inf
+    assert theory.equiangular_time([0.5, -1 / 3], 4)[1] == -np.inf
+    for symbol, wrong in [("gamma", 1.01), ("gamma", -0.34), ("gamma0", 1.0), ("gamma0", -1 / 3)]:
+        with pytest.raises(UserError, match=rf"^{symbol} must be between"):
+            theory.equiangular_time(**{"n": 4, symbol: [0.5, wrong]})

@@ -240,3 +240,45 @@ def test_layers_that_just_suffice_at_beta_zero_cross_there():
     assert delta == pytest.approx(0.4, rel=1e-12)
     assert layer_transition_curve(1.0, n=2, delta=delta, h=1.0) == 0
     assert np.isnan(layer_transition_curve(1.0, n=2, delta=delta * (1 - 1e-9), h=1.0))
+
+
+@pytest.mark.parametrize("n", [2, 5, 400])
+def test_free_tokens_keep_all_digits_at_both_ends(n):
+    """beta = 0: v/u = e^(2t) v0/u0 with u = 1 - gamma, v = gamma + 1/(n-1)."""
+    t, gamma0 = np.array([-30.0, -3.0, 0.0, 0.4, 18.0, 200.0]), 0.25
+    odds = np.exp(2 * t) * (gamma0 + 1 / (n - 1)) / (1 - gamma0)
+    gap, whole = n / (n - 1) / (1 + odds), n / (n - 1)
+    for unnormalised in (False, True):
+        options = {"n": n, "beta": 0.0, "gamma0": gamma0, "unnormalised": unnormalised}
+        np.testing.assert_allclose(equiangular_gap(t, **options), gap, rtol=2e-13)
+        cosine = equiangular_cosine(t, **options)
+        np.testing.assert_allclose(cosine, whole * odds / (1 + odds) - 1 / (n - 1), atol=4e-16)
+        assert cosine[-1] == 1 and cosine[0] >= -1 / (n - 1)
+
+
+def test_a_layer_ends_where_its_time_is_a_whole_multiple_of_the_step():
+    """0.3 / 0.1 is a little less than 3 in floating point, and means three layers."""
+    delta = 1 - layer_cosines(3, 7, 1.3, 0.1, 0.2)
+    assert layer_transition_curve(0.3, 7, delta, 0.1, 0.2) == pytest.approx(1.3, rel=1e-9)
+    assert layer_transition_curve(0.39, 7, delta, 0.1, 0.2) == pytest.approx(1.3, rel=1e-9)
+
+
+def test_the_curve_of_layers_inverts_their_cosine():
+    """gamma_K(beta) = 1 - delta, for several numbers of tokens, steps and cosines at once."""
+    n, h, gamma0 = np.array([2, 9]), np.array([[0.3], [0.8]]), np.array([[0.1], [0.3]])
+    beta = np.array([[0.4, 2.2], [5.0, 13.0]])
+    t = np.array([[2.0, 1.6], [4.0, 8.1]])
+    delta = 1 - layer_cosines(np.floor(t / h + 1e-9), n, beta, h, gamma0)
+    np.testing.assert_allclose(layer_transition_curve(t, n, delta, h, gamma0), beta, rtol=1e-8)
+    late = layer_transition_curve(t, n, delta * [[1, 1e-9], [1, 1]], h, gamma0)
+    np.testing.assert_array_equal(np.isnan(late), [[False, True], [False, False]])
+
+
+def test_layers_are_counted_for_each_of_many():
+    beta, delta, gamma0 = np.array([0.0, 2.5, 9.0]), np.array([[1e-3], [0.2], [0.8]]), 0.2
+    count = layer_crossing(beta, 6, delta, 0.4, gamma0, most=40)
+    for at, k in np.ndenumerate(count):
+        steps = np.arange(41)
+        near = 1 - layer_cosines(steps, 6, beta[at[1]], 0.4, gamma0) <= delta[at[0], 0]
+        assert k == (steps[near][0] if near.any() else np.inf)
+    assert np.isinf(count).any() and (count == 0).sum() == 3

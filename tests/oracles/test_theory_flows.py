@@ -5,6 +5,7 @@ the middle.
 import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
+from scipy.special import iv
 
 from tokenflock.theory.bbgky import initial_correlation_speed, initial_pair_density_speed
 from tokenflock.theory.gaussian import (
@@ -267,6 +268,7 @@ def test_position_influence_is_its_power_series():
     ("call", "argument"),
     [
         (lambda: poisson_order(1.0, 1.5), "r0"),
+        (lambda: poisson_density(0.3, 1.0), "r"),
         (lambda: poisson_quantile(0.0, 0.5), "u"),
         (lambda: initial_correlation_speed(1, 1.0), "n"),
         (lambda: normalised_flow(1.0, 8, 1.0, "layer"), "scheme"),
@@ -285,3 +287,85 @@ def test_position_influence_is_its_power_series():
 def test_errors_name_the_argument(call, argument):
     with pytest.raises(ValueError, match=rf"^{argument} must be .*Write for example {argument}="):
         call()
+
+
+def test_gaussian_speed_is_the_product_of_its_matrices_also_of_many():
+    """dm/dt = V (I + S A^T) m,   dS/dt = V S A^T S + S A S V^T"""
+    rng = np.random.default_rng(7)
+    m, root, A, V = (rng.normal(size=(4, 3, k)) for k in (1, 3, 3, 3))
+    S = root @ root.swapaxes(1, 2)
+    speed = gaussian_speed(m[..., 0], S, A, V)
+    for at in range(4):
+        field = V[at] @ S[at] @ A[at].T
+        np.testing.assert_allclose(speed.mean[at], (V[at] + field) @ m[at, :, 0], rtol=1e-12)
+        half = field @ S[at]
+        np.testing.assert_allclose(speed.covariance[at], half + half.T, rtol=1e-12)
+
+
+def test_gaussian_flow_moves_at_its_speed():
+    m, S = np.array([0.4, -0.3]), np.array([[0.8, 0.1], [0.1, 0.3]])
+    A, V = np.array([[0.5, -0.4], [0.2, 0.3]]), np.array([[0.9, 0.3], [-0.6, 1.2]])
+    t, step = 0.3, 1e-3
+    flow = gaussian_flow([[t + step, 0.0], [t - step, t]], m, S, A, V)
+    np.testing.assert_allclose(flow.mean[0, 1], m)
+    np.testing.assert_allclose(flow.covariance[0, 1], S)
+    speed = gaussian_speed(flow.mean[1, 1], flow.covariance[1, 1], A, V)
+    for path, slope in zip(flow, speed):
+        np.testing.assert_allclose((path[0, 0] - path[1, 0]) / (2 * step), slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", [gaussian_speed, gaussian_flow])
+def test_gaussian_matrices_of_other_sizes_are_refused(form):
+    eye, two = np.eye(2), np.ones(2)
+    fine = {"mean": two, "covariance": eye, "A": eye, "V": eye}
+    form(**fine)
+    wrong = [{"mean": 1.0}, {"mean": np.ones(3)}, {"mean": []}]
+    wrong += [{name: np.eye(3)} for name in ("covariance", "A", "V")]
+    wrong += [{name: np.ones((2, 3))} for name in ("covariance", "A", "V")]
+    for given in wrong:
+        with pytest.raises(ValueError, match=r"^mean, covariance, A, V must be of shapes"):
+            form(**(fine | given))
+
+
+def test_at_the_blow_up_itself_there_is_no_variance():
+    """S0 = v = a = 1 blow up at t = 1/2."""
+    assert np.isnan(gaussian_variance(0.5)) and np.isnan(gaussian_mean(0.5))
+    assert gaussian_variance(0.5 - 1e-9) == pytest.approx(5e8, rel=1e-6)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_cosine_and_radius_have_one_shape_and_may_be_written_to(scheme):
+    r, rho = np.array([[0.6], [1.7]]), np.array([0.1, 0.4, 0.8])
+    speed = normalised_speed(rho, 5, 1.4, scheme, r, t=0.3, alpha=0.7, switch=0.2)
+    flow = normalised_flow(0.4, 5, 1.4, scheme, r, rho, alpha=0.7, switch=0.2)
+    for at, (a, b) in enumerate(np.broadcast(r, rho)):
+        alone = normalised_speed(b, 5, 1.4, scheme, a, t=0.3, alpha=0.7, switch=0.2)
+        later = normalised_flow(0.4, 5, 1.4, scheme, a, b, alpha=0.7, switch=0.2)
+        for part, one in zip((*speed, *flow), (*alone, *later)):
+            assert part.shape == (2, 3) and part.flags.writeable
+            assert part.flat[at] == pytest.approx(one, rel=1e-9)
+
+
+def test_the_order_of_all_tokens_at_one_point_stays():
+    """r0 = 1 is consensus and r0 = 0 is chaos, also long before."""
+    np.testing.assert_array_equal(poisson_order(-1e4, [0.0, 1.0]), [0, 1])
+
+
+def test_mix_is_post_up_to_the_switch_and_pre_from_there():
+    t = np.array([0.0, 0.3, 0.5, 0.9, 2.0])
+    mix = normalised_flow(t, 6, 2.0, "mix", 1.4, 0.1, switch=0.5)
+    post = normalised_flow(t[:3], 6, 2.0, "post", 1.4, 0.1)
+    pre = normalised_flow(t[2:] - 0.5, 6, 2.0, "pre", 1.4, post.rho[-1])
+    np.testing.assert_allclose(mix.rho, [*post.rho, *pre.rho[1:]], rtol=1e-10)
+    np.testing.assert_allclose(mix.r, [*post.r, *pre.r[1:]], rtol=1e-10)
+    for time, scheme in [(0.5, "post"), (0.51, "pre")]:
+        speeds = [normalised_speed(0.3, 6, 2.0, s, 1.4, time, switch=0.5) for s in ("mix", scheme)]
+        assert speeds[0] == speeds[1]
+
+
+def test_the_critical_time_is_the_ratio_of_its_twenty_modes():
+    """t_crit = 2 (1 - e^(-decay)) sum_k w_k a_k / sum_k w_k a_k^2, which at large M ends at 20."""
+    k, beta, decay, M = np.arange(1, 21), 30.0, 0.6, 60.0
+    a, w = k**2 * iv(k, beta), np.exp(-((np.pi * k) ** 2) / (2 * M**2))
+    expected = -2 * np.expm1(-decay) * (w * a).sum() / (w * a**2).sum()
+    assert middle_critical_time(beta, decay, M) == pytest.approx(expected, rel=1e-12)

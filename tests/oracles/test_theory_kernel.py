@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import iv, ive
+from scipy.special import exp1, expi, iv, ive
 
-from tokenflock.theory._special import _log_debye, log_iv
+from tokenflock.theory._special import _log_debye, log_ive, scaled_expi
 from tokenflock.theory.kernel import (
     dirac_energy,
     kernel_eigenvalue,
@@ -81,14 +81,39 @@ def test_up_to_a_beta_that_grows_like_the_root_of_d_all_digits_are_those_of_the_
 def test_the_uniform_expansion_has_all_its_terms(order, x):
     """The fourth one is a few 1e-11 where the expansion begins; the logarithm is known to 1e-13."""
     found = _log_debye(np.asarray(order), np.asarray(x))
-    assert abs(found - (np.log(ive(order, x)) + x)) < 5e-13
+    assert abs(found - np.log(ive(order, x))) < 5e-13
 
 
-def test_far_out_bessel_functions_are_their_asymptotic_series():
-    """log I_v(x) = x - log(2 pi x) / 2 - (4 v^2 - 1) / (8 x) - ... (DLMF 10.40.1)"""
-    order, x = np.array([[0.0], [1.0], [5.0]]), np.array([1e5, 9e7, 2e8, 1e11])
-    expected = x - np.log(2 * np.pi * x) / 2 - (4 * order**2 - 1) / (8 * x)
-    np.testing.assert_allclose(log_iv(order, x), expected, rtol=1e-15, atol=1e-7)
+@pytest.mark.parametrize("order", [0.0, 0.5, 1.0, 7.0, 150.0])
+def test_far_out_bessel_functions_are_their_asymptotic_series(order):
+    """I_v(x) e^(-x) = (1 - (4v^2-1)/(8x) + (4v^2-1)(4v^2-9)/(2 (8x)^2) - ...) / sqrt(2 pi x) (DLMF
+    10.40.1)
+    """
+    for x in (1.2e4, 1e6, 1e9, 1e10, 1e100):
+        terms = np.cumprod([-(4 * order**2 - j**2) / (j // 2 + 1) / 8 / x for j in range(1, 61, 2)])
+        expected = np.log1p(terms.sum()) - np.log(2 * np.pi * x) / 2
+        assert log_ive(order, x) == pytest.approx(expected, rel=1e-13)
+
+
+def test_exponential_integrals_are_those_of_scipy_where_it_has_them():
+    """e^(-x) Ei(x), and -e^x E1(x) at -x; from 50 on by the asymptotic series."""
+    x = np.array([1e-3, 0.4, 7.0, 49.9, 50.0, 50.1, 61.0, 120.0, 650.0])
+    np.testing.assert_allclose(scaled_expi(x), np.exp(-x) * expi(x), rtol=2e-14)
+    np.testing.assert_allclose(scaled_expi(-x), -np.exp(x) * exp1(x), rtol=2e-14)
+    assert scaled_expi(0.0) == -np.inf
+    np.testing.assert_allclose(scaled_expi([1e4, -1e4]), [1.00010002e-4, -9.9990002e-5], rtol=1e-9)
+
+
+def test_no_beta_is_too_large():
+    """lambda_k / lambda_0 = 1 - k(k+d-2)/(2 beta) + ...; lambda_0 e^(-beta) on S^2 is 1/(2 beta)"""
+    beta = np.array([1e6, 3e9, 1e10, 1e14])
+    scaled = kernel_eigenvalue(np.array([[0], [1], [5]]), beta, 3, scaled=True)
+    np.testing.assert_allclose(scaled[0], 1 / (2 * beta), rtol=1e-13)
+    np.testing.assert_allclose(1 - scaled[1] / scaled[0], 1 / beta, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(1 - scaled[2] / scaled[0], 15 / beta, rtol=0, atol=2e-10)
+    log = log_kernel_eigenvalue(2, [1e12, -1e12], 7)
+    np.testing.assert_allclose(log, 1e12, rtol=1e-9)
+    assert kernel_eigenvalue(3, -1e10, 4, scaled=True) == -np.inf
 
 
 def test_small_beta_limit_and_beta_zero():

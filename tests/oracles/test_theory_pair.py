@@ -117,3 +117,18 @@ def test_far_pairs_at_large_beta_are_frozen_not_nan():
 def test_errors_name_the_argument(call, argument):
     with pytest.raises(ValueError, match=rf"^{argument} must be "):
         call()
+
+
+@pytest.mark.parametrize(("angle", "beta"), [(2.0, 3.0), (0.3, 2000.0), (1.1, -2.0)])
+def test_which_cluster_is_the_heavier_does_not_matter(angle, beta):
+    """Masses 5/8 and 3/8 meet as 3/8 and 5/8 do, at another time than equal ones."""
+    times = merging_time(angle, beta, 1e-3, [0.625, 0.375, 0.5])
+    assert times[0] == pytest.approx(times[1], rel=1e-10) and np.isfinite(times).all()
+    assert abs(times[0] / times[2] - 1) > 1e-3
+    assert merging_time(angle, beta, 1e-3, 0.625) == pytest.approx(times[0], rel=1e-12)
+
+
+def test_unequal_clusters_too_far_to_meet_never_do():
+    """The time grows like e^(beta (1 - cos(phi)))."""
+    assert merging_time(2.0, 600.0, m=0.3) == np.inf
+    assert merging_time(2.0, 300.0, m=0.3) == pytest.approx(merging_growth(2.0, 300.0), rel=0.7)

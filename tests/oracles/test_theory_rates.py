@@ -223,3 +223,25 @@ def test_large_beta_polygon_is_frozen_not_nan():
 def test_errors_name_the_argument(call, argument):
     with pytest.raises(ValueError, match=rf"^{argument} must be .*Write for example {argument}="):
         call()
+
+
+@pytest.mark.parametrize("unnormalised", [False, True])
+def test_polygons_of_several_sizes_at_once_are_those_alone(unnormalised):
+    """The growth is the largest eigenvalue of p = 1 .. n - 1, also where all are negative."""
+    n, beta = np.arange(2, 12), np.array([[-1.0], [0.3], [2.0], [9.0]])
+    together = polygon_growth(n, beta, unnormalised)
+    values = polygon_eigenvalue(1, n, beta, unnormalised)
+    for (i, j), growth in np.ndenumerate(together):
+        alone = polygon_eigenvalue(np.arange(1, n[j]), n[j], beta[i, 0], unnormalised)
+        assert growth == pytest.approx(alone.max(), rel=1e-11)
+        assert values[i, j] == pytest.approx(alone[0], rel=1e-10, abs=1e-14)
+    assert together[0, 1] < 0  # the triangle, below beta = -2/3
+    lifetime = polygon_lifetime(n, beta, unnormalised)
+    expected = [1 / rate if rate > 0 else np.inf for rate in together.flat]
+    np.testing.assert_allclose(lifetime.ravel(), expected)
+
+
+def test_polygons_at_large_beta_of_either_sign_have_their_limits():
+    """n = 2: 2 / (1 + e^(2 beta)); n = 3, beta -> -inf: 3/2 (1/2 + 3 beta/4)."""
+    np.testing.assert_allclose(polygon_eigenvalue(1, 2, [-2e3, 2e3]), [2, 0], atol=1e-300)
+    assert polygon_eigenvalue(1, 3, -2e3) == pytest.approx(1.5 * (0.5 - 1500), rel=1e-12)

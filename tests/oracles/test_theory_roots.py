@@ -49,3 +49,52 @@ def test_without_a_change_of_sign_the_nearer_end_comes_back():
     assert float(bracketed_root(line, 3.0, 9.0)) == 3
     assert float(bracketed_root(line, 0.0, 2.0)) == 2
     assert float(bracketed_root(line, 0.0, 3.0)) == 3
+    assert float(bracketed_root(line, 3.25, 9.0)) == 3.25
+    assert float(bracketed_root(line, 0.0, 2.75)) == 2.75
+    assert float(bracketed_root(line, 2.5, 3.5)) == 3
+
+
+def chandrupatla(f, x1, x2, looks):
+    """The method as printed, one number at a time: where it looks first."""
+    f1, f2, share, seen = f(x1), f(x2), 0.5, []
+    for _ in range(looks):
+        x = x1 + share * (x2 - x1)
+        fx = f(x)
+        seen.append(x)
+        if (fx > 0) == (f1 > 0):
+            x3, f3 = x1, f1
+        else:
+            x3, f3, x2, f2 = x2, f2, x1, f1
+        x1, f1 = x, fx
+        xi, phi = (x1 - x2) / (x3 - x2), (f1 - f2) / (f3 - f2)
+        share = 0.5
+        if 1 - np.sqrt(1 - xi) < phi < np.sqrt(xi):
+            a, b, c = f1 / (f2 - f1), f3 / (f2 - f3), f1 / (f3 - f1)
+            share = a * b + c * f2 / (f3 - f2) * (x3 - x1) / (x2 - x1)
+    return seen
+
+
+CURVES = {
+    "one bend": (lambda x: np.exp(1.3 * x) - 9, -4.0, 6.0),
+    "one bend, mirrored": (lambda x: 9 - np.exp(-1.3 * x), -6.0, 4.0),
+    "two bends": (lambda x: (x - 1.7) ** 3 + 0.2 * (x - 1.7), -3.0, 8.0),
+    "a step": (lambda x: np.tanh(4 * (x - 0.83)), -2.0, 2.5),
+    "steep at an end": (lambda x: np.log(x) + 2, 1e-6, 40.0),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_the_looks_are_those_of_the_printed_method(name):
+    function, low, high = CURVES[name]
+    looks = []
+    bracketed_root(lambda x: looks.append(float(x)) or function(x), low, high)
+    expected = chandrupatla(function, high, low, 7)
+    np.testing.assert_allclose(looks[2:9], expected, rtol=1e-6)
+    assert len(looks) < 22
+
+
+def test_a_root_at_zero_is_found_from_far_away():
+    """Where only the sign is known, halving goes on until nothing is left."""
+    found = bracketed_root(np.sign, np.array([-1e3, -3.0]), np.array([1.0, 1e5]))
+    assert np.abs(found).max() < 1e-28
+    assert abs(bracketed_root(lambda x: np.sign(x - 1 / 3), -1e3, 1e3) - 1 / 3) < 2e-16

@@ -60,7 +60,7 @@ def test_wendel_counts_random_tokens_on_the_circle():
 
 
 def test_caps():
-    delta = np.array([0.2, 1.0, 2.0, 3.0])
+    delta = np.array([0.2, 1.0, 1.3, 1.5, 1.6, 2.0, 3.0])
     np.testing.assert_allclose(cap_fraction(delta, 2), delta / np.pi, rtol=1e-13)
     np.testing.assert_allclose(cap_fraction(delta, 3), (1 - np.cos(delta)) / 2, rtol=1e-13)
 
@@ -162,7 +162,9 @@ def test_sharp_energies_are_those_of_their_corners():
 def test_polygons_and_simplices_coincide_in_low_dimension():
     assert polygon_energy(3, 2.0) == pytest.approx(simplex_energy(3, 2.0))
     assert polygon_energy(4, 2.0) == pytest.approx(cross_polytope_energy(2, 2.0))
-    assert polygon_energy([3, 4], [[1.0], [2.0]]).shape == (2, 2)
+    n, beta = np.array([1, 3, 4, 9]), np.array([[1.0], [-2.0]])
+    alone = [[polygon_energy(k, b) for k in n] for b in beta.flat]
+    np.testing.assert_allclose(polygon_energy(n, beta), alone, rtol=1e-13)
 
 
 def test_plateaus_of_the_staircase():
@@ -234,6 +236,9 @@ def test_four_particles_sit_at_a_minimum_of_the_energy():
         (lambda: saddle_threshold(1), "n"),
         (lambda: simplex_energy(1, 1.0), "n"),
         (lambda: plateau_energy([0.5, 0.6]), "masses"),
+        (lambda: plateau_energy([[0.5, 0.5], [0.5, 0.5 + 1e-4]]), "masses"),
+        (lambda: plateau_energy(1.0), "masses"),
+        (lambda: plateau_energy([1.5, -0.5]), "masses"),
         (lambda: plateau_energy([0.5, 0.5], cosine=2.0), "cosine"),
         (lambda: trap_window(0.0), "eigenvalue"),
         (lambda: two_cluster_growth(p=1.0), "p"),

@@ -43,12 +43,13 @@ def film(
     """
     out = out or run.with_suffix(".mp4")
     replaced = replaceable(out)
+    from tokenflock.cli.opening import doubted
     from tokenflock.verbs.save_load import load
 
     result = one_prompt(load(run), prompt)
     keep_compiled()
     from tokenflock.plots import film as make
 
-    with progress("filming") as report:
+    with doubted(run, result, "filmed"), progress("filming") as report:
         make(result, out, progress=report, **reel.asked(), **asdict(shot))
     saved(out, replaced)

@@ -14,6 +14,7 @@ from cyclopts import App, Argument, CycloptsError
 
 from tokenflock.catalogue import entries, slug
 from tokenflock.cli.values import whole
+from tokenflock.errors import UserError
 
 _ROLES = {"solver": "solvers", "dynamics": "dynamics", "start": "starts", "until": "events"}
 _VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|[^\s,;()\[\]]*[^\s,;.()\[\]]"""
@@ -25,21 +26,25 @@ _SUBJECT = re.compile(r"^(?:[A-Z]\w*\.)?(\w+)(?= must | has | needs |:)")
 def exact(app: App, tokens: Sequence[str]) -> list[str]:
     """The tokens with whole numbers written out where an option wants them: 1e6 is 1000000.
 
-    2.9 is an error there: it is never rounded.
+    2.9 is an error there: it is never rounded. So is none for any number, which would mean the
+    default.
     """
-    counts = {
-        name
+    kinds = {
+        name: {argument.hint, *get_args(argument.hint)} & {int, float}
         for argument in _arguments(app, tokens)
-        if int in (argument.hint, *get_args(argument.hint))
         for name in argument.names
     }
     written: list[str] = []
     for token in tokens:
-        name, given, value = token.partition("=")
-        if given and name in counts:
-            token = f"{name}={whole(value, name)}"
-        elif written and written[-1] in counts:
-            token = str(whole(token, written[-1]))
+        name, tied, value = token.partition("=")
+        if not tied:
+            name, value = written[-1] if written else "", token
+        kind = kinds.get(name, ())
+        if kind and value.lower() in ("none", "null"):
+            raise UserError(f"{name} must be a number, got {value!r}; write one, or leave it out")
+        if int in kind:
+            value = str(whole(value, name))
+            token = f"{name}={value}" if tied else value
         written.append(token)
     return written
 

@@ -116,16 +116,17 @@ def plot(
     picture.check()
     out = out or run.with_suffix(".png")
     replaced = replaceable(out)
-    from tokenflock.cli.opening import opened
+    from tokenflock.cli.opening import doubted, opened
 
     result = one_prompt(opened(run), prompt)
     chosen = _kind(kind, _holds(result))
     keep_compiled()
     from tokenflock import plots
 
-    with plots.style(theme):
-        figure = _draw(plots, result, chosen, picture)
-    plots.save_figure(figure, out)
+    with doubted(run, result, "drawn"):
+        with plots.style(theme):
+            figure = _draw(plots, result, chosen, picture)
+        plots.save_figure(figure, out)
     saved(out, replaced)
 
 

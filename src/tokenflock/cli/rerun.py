@@ -64,14 +64,16 @@ def rerun(
         raise UserError("--member runs one system as it was; leave --set and --part out")
     keep_compiled()
     import tokenflock as flock
+    from tokenflock.cli.opening import doubted
     from tokenflock.verbs.save_load import load
 
     before = load(run)
-    result = (
-        flock.member(before, **system)
-        if system
-        else flock.rerun(_selected(before, where), **changes)
-    )
+    with doubted(run, before, "run again"):
+        result = (
+            flock.member(before, **system)
+            if system
+            else flock.rerun(_selected(before, where), **changes)
+        )
     flock.save(result, out)
     say("", title=str(result.attrs["title"]).removeprefix("tokenflock: "))
     saved(out, replaced, f"; see it with: tokenflock plot {out}")

@@ -49,7 +49,7 @@ def ratios(beta: Scalar, d: int, order: int) -> Float[Array, " l"]:
     """
     top = 2 * order + 20
     nu = np.arange(top, 0, -1) + d / 2 - 1
-    start = beta / (nu[0] + 1 + jnp.sqrt((nu[0] + 1) ** 2 + beta**2))
+    start = jnp.zeros_like(beta)  # forgotten on the way down
 
     def down(above, nu):
         here = beta / (2 * nu + beta * above)

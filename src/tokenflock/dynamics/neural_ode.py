@@ -74,7 +74,9 @@ class NeuralODE(MeanField):
 
     def __check_init__(self) -> None:
         if concrete(self.W) and concrete(self.A):
-            (m, d), shape = shape_of(self.A), shape_of(self.W)
+            sides, shape = shape_of(self.A), shape_of(self.W)
+            require(len(sides) == 2, "A", "a matrix of shape (m, d)", f"shape {sides}")
+            m, d = sides
             require(shape == (d, m), "W", f"of shape (d, m) = ({d}, {m}) to match A", shape)
             if self.b is not None:
                 shape = shape_of(self.b)

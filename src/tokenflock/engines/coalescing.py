@@ -129,8 +129,7 @@ def _segment(
 
 def _distances(x: Tokens) -> Array:
     """|x_i - x_j|, from differences: right for tokens that nearly agree."""
-    square = jnp.sum((x[:, None] - x[None]) ** 2, axis=-1)
-    return jnp.sqrt(jnp.where(square > 0, square, 1.0)) * (square > 0)
+    return jnp.sqrt(jnp.sum((x[:, None] - x[None]) ** 2, axis=-1))
 
 
 def coalescing(course: Course, radius: float) -> Iterator[tuple[Frames, int]]:

@@ -25,8 +25,8 @@ KEPT = 128  # states that an adaptive run keeps to go backwards; others are comp
 class How(NamedTuple):
     """How a run is to be differentiated; see `flow_map`."""
 
-    forward: bool = False
-    checkpoint: bool = True
+    forward: bool
+    checkpoint: bool
 
 
 def advanced(
@@ -54,7 +54,7 @@ def fixed(
     w: Weights,
     steps: int,
     key: Key[Array, ""],
-    checkpoint: bool = True,
+    checkpoint: bool,
 ) -> Tokens:
     """Tokens after so many steps, with the numbers of `single.fixed`."""
 
@@ -77,7 +77,7 @@ def fixed(
 
 
 def adaptive(
-    law: Dynamics, solver: Adaptive, x: Tokens, w: Weights, t: Time, forward: bool = False
+    law: Dynamics, solver: Adaptive, x: Tokens, w: Weights, t: Time, forward: bool
 ) -> Tokens:
     """Tokens at time t, with the steps of `single.adaptive`: differentiable backwards, or
     `forward`.

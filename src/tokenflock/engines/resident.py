@@ -80,7 +80,7 @@ def _foreign(parts: object) -> str | None:
     )
 
 
-def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool = False) -> Values:
+def run(job: Job, x: jax.Array, swept: list[jax.Array], *, interpret: bool) -> Values:
     """Observables of every system at every frame, as arrays on the device."""
     # for the products that `with_split_products` leaves: three of rounded halves as well, a recipe
     # that exists on the GPU only

@@ -139,7 +139,7 @@ class _Slots:
         self.ids = np.arange(slots)
         self.block = np.zeros(slots, int)
         self.x = np.array(x[:slots])
-        self.least = np.full(slots, -1.0)
+        self.least = np.empty(slots)
         self.next = slots
 
     @property
@@ -187,10 +187,5 @@ class _Slots:
     def fill(self, x: np.ndarray) -> None:
         """Let the next systems into the free slots."""
         for slot in np.flatnonzero(~self.busy)[: len(x) - self.next]:
-            self.ids[slot], self.block[slot], self.x[slot], self.least[slot] = (
-                self.next,
-                0,
-                x[self.next],
-                -1.0,
-            )
+            self.ids[slot], self.block[slot], self.x[slot] = self.next, 0, x[self.next]
             self.next += 1

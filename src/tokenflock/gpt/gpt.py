@@ -167,7 +167,7 @@ class GPTBlock(eqx.Module):
         )
         self.moves = Move(shape), Move(shape)
 
-    def __call__(self, x: Array, h: Step = 1.0, key: Array | None = None) -> Array:
+    def __call__(self, x: Array, h: Step, key: Array | None = None) -> Array:
         key_attention, key_perceptron = spread(key, 2)
         x = self.moves[0](self.attention, x, h, key_attention)
         return self.moves[1](self.perceptron, x, h, key_perceptron)  # (batch, time, width)

@@ -203,13 +203,10 @@ def _follow(
 
 def _last(curve: Curve, before: Point, after: Point, p: float) -> Point | None:
     """The point at the end of the range, between two points of the branch."""
-    share = (p / curve.scale - before.z[-1]) / (after.z[-1] - before.z[-1])
-    guess = before.z + share * (after.z - before.z)
     try:
-        z = np.append(newton(curve.problem, guess[:-1], p), p / curve.scale)
+        return _between(curve, before, after, lambda point: float(point.z[-1] * curve.scale - p))
     except (SimulationError, np.linalg.LinAlgError):
         return None
-    return Point(z, curve.tangent(z, before.tangent))
 
 
 def _marks(curve: Curve, side: list[Point]) -> dict[str, list[Point]]:
@@ -245,7 +242,7 @@ def _between(curve: Curve, before: Point, after: Point, wanted: Callable[[Point]
     def point(s: float) -> Point:
         reached = curve.onto(before, s)
         if reached is None:
-            raise SimulationError("a fold of the branch could not be located; take a smaller step")
+            raise SimulationError("a point of the branch could not be located; take a smaller step")
         return reached
 
     values = {0.0: wanted(before), length: wanted(after)}

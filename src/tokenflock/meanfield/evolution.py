@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,14 @@ from scipy.integrate import solve_ivp
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import SimulationError, require
+from tokenflock.engines.memory import require_memory
+from tokenflock.errors import (
+    SimulationError,
+    all_numbers,
+    require,
+    require_number,
+    require_whole,
+)
 from tokenflock.meanfield.continuity import Modes, Tables, Values, check, slope, tables, velocity
 from tokenflock.meanfield.density import Density
 from tokenflock.meanfield.functionals import functionals
@@ -74,9 +82,11 @@ def evolve(
     >>> run.density.dims, bool(abs(run.mass - 1).max() < 1e-14), climbs
     (('time', 'theta'), True, True)
     """
-    _check_asked(start, t, frames)
+    times = None if times is None else all_numbers("times", times)
+    _check_asked(dynamics, start, t, times, frames)
     space = grid(d, points)
     check(dynamics, space)
+    _require_room(space, frames if times is None else len(times))
     keep = np.linspace(0, t, frames) if times is None else np.unique(np.concatenate([[0.0], times]))
     kept, modes, fields, extra = _followed(dynamics, start, space, keep, (rtol, atol))
     recipe = {"verb": "evolve", "dynamics": dynamics, "start": start, "t": float(keep[-1])}
@@ -95,12 +105,22 @@ def _followed(
         first = space.coefficients(start.on(space))
         kept, modes = _integrate(law, table, space, first, keep, *within)
         _check_finite(modes, dynamics)
-        pairs = [_fields(law, table, jnp.asarray(a)) for a in modes]
+        pairs = [_fields(law, table, jnp.asarray(t), jnp.asarray(a)) for t, a in zip(kept, modes)]
         fields = [np.stack(values) for values in zip(*pairs)]
         return kept, modes, fields, functionals(law, dynamics, space, table, modes)
 
 
-def _check_asked(start: Density, t: float, frames: int) -> None:
+def _require_room(space: Grid, frames: int) -> None:
+    """Refuse more frames than can be kept."""
+    held = f"{frames:,} frames on {space.points:,} points"
+    require_memory(24.0 * frames * space.points, held, "keep fewer frames")
+
+
+def _check_asked(
+    dynamics: Dynamics, start: Density, t: float, times: np.ndarray | None, frames: int
+) -> None:
+    known = isinstance(dynamics, Dynamics)
+    require(known, "dynamics", "a law such as SelfAttention(beta=4.0)", f"{dynamics!r:.80}")
     require(
         isinstance(start, Density),
         "start",
@@ -108,8 +128,12 @@ def _check_asked(start: Density, t: float, frames: int) -> None:
         repr(start),
         "import it from meanfield",
     )
-    require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=10")
-    require(frames >= 2, "frames", "2 or more", frames)
+    require_number("t", t, "write e.g. t=10")
+    require(math.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=10")
+    require_whole("frames", frames, 2)
+    if times is not None:
+        fine = times.ndim == 1 and times.size > 0 and np.isfinite(times).all() and times.max() > 0
+        require(bool(fine) and times.min() >= 0, "times", "times from 0 on", f"{times!r:.80}")
 
 
 def blur(modes: np.ndarray, degree: np.ndarray) -> np.ndarray:
@@ -132,10 +156,10 @@ def _jacobian(law: Dynamics, table: Tables, t: Time, a: Modes) -> Float[Array, "
 
 
 @eqx.filter_jit
-def _fields(law: Dynamics, table: Tables, a: Modes) -> tuple[Values, Values]:
+def _fields(law: Dynamics, table: Tables, t: Time, a: Modes) -> tuple[Values, Values]:
     """(density relative to the uniform one, velocity) of one frame."""
     f = table.basis @ a
-    return f, velocity(law, jnp.zeros(()), table, f)
+    return f, velocity(law, t, table, f)
 
 
 def _integrate(

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, roots_jacobi
 
-from tokenflock.errors import require
+from tokenflock.engines.memory import require_memory
+from tokenflock.errors import require, require_whole
 
 Numbers = NDArray[np.float64]
 
@@ -27,9 +28,10 @@ def grid(d: int = 2, points: int | None = None) -> Grid:
     >>> grid(3, 64).surface  # 4 pi  # doctest: +ELLIPSIS
     12.566...
     """
-    require(d >= 2, "d", "2 (the circle) or more", d, "write e.g. d=2")
-    points = points or (256 if d == 2 else 96)
-    require(points >= 8, "points", "8 or more", points, "write e.g. points=256")
+    require_whole("d", d, 2, 1_000_000)
+    points = (256 if d == 2 else 96) if points is None else points
+    require_whole("points", points, 8)
+    require_memory(8.0 * float(points) ** 2, f"a grid of {points:,} points", "take fewer points")
     return Circle(2, points) if d == 2 else Latitudes(d, points)
 
 
@@ -165,16 +167,15 @@ class Latitudes(Grid):
         return x[:, -1]
 
     def functions(self, at: Numbers) -> tuple[Numbers, Numbers]:
-        half, k = self.d / 2 - 1, self.degree + 1.0
+        half, k = self.d / 2 - 1, self.degree[1:]
         # u p_j = step_j p_(j+1) + step_(j-1) p_(j-1)
         step = np.sqrt(k * (k + 2 * half - 1) / (4 * (k + half) * (k + half - 1)))
-        values, slopes = np.zeros((2, len(self.degree) + 1, len(at)))
-        values[0] = 1
-        for j in range(len(self.degree) - 1):
-            below = step[j - 1] if j else 0.0
-            values[j + 1] = (at * values[j] - below * values[j - 1]) / step[j]
-            slopes[j + 1] = (values[j] + at * slopes[j] - below * slopes[j - 1]) / step[j]
-        return values[:-1].T, slopes[:-1].T
+        values, slopes = np.zeros((2, len(self.degree), len(at)))
+        values[0], values[1], slopes[1] = 1, at / step[0], 1 / step[0]
+        for j in k[:-1]:
+            values[j + 1] = (at * values[j] - step[j - 1] * values[j - 1]) / step[j]
+            slopes[j + 1] = (values[j] + at * slopes[j] - step[j - 1] * slopes[j - 1]) / step[j]
+        return values.T, slopes.T
 
 
 def gauss(points: int, power: int) -> tuple[Numbers, Numbers]:

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.signal import resample
 
-from tokenflock.errors import UserError, require
+from tokenflock.errors import UserError, finite_numbers, require
 from tokenflock.meanfield.potential import Numbers, on_sphere
 
 FINE = 1024  # points that stand for a density on the circle
@@ -23,17 +23,19 @@ def weighted_points(
     """
     if isinstance(measure, xr.Dataset):
         return _of_result(measure)
-    x = np.asarray(measure, dtype=np.float64)
+    x = finite_numbers("measure", measure)
     require(
         x.ndim == 2,
         "measure",
         "tokens of shape (n, d), or a result",
         f"an array of shape {x.shape}",
     )
-    w = np.ones(len(x)) if w is None else np.asarray(w, dtype=np.float64)
+    w = np.ones(len(x)) if w is None else finite_numbers("w", w)
     require(
         w.shape == (len(x),), "w", f"one weight for each of {len(x)} points", f"shape {w.shape}"
     )
+    fine = bool((w >= 0).all() and w.sum() > 0)
+    require(fine, "w", "weights of which none is negative and some are positive", f"{w!r:.80}")
     return on_sphere(x), w / w.sum()
 
 

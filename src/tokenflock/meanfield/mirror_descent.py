@@ -25,7 +25,7 @@ def descend(
         w, energies = descend_implicitly(x, g, D, tilt, steps, tolerance)
     else:
         K = goal.sign * np.exp(x @ D @ x.T)
-        p, energies = _explicit(K, g, tilt - np.max(tilt), steps, tolerance)
+        p, energies = _explicit(K, g, tilt, steps, tolerance)
         w = masses(p, g)
     return w / g, goal.sign * np.asarray(energies)
 

@@ -28,10 +28,10 @@ class Mixture(Density):
     "their masses, equal unless given; scaled to sum to one"
 
     def __check_init__(self) -> None:
-        fits = len(self.parts) > 0 and all(isinstance(part, Density) for part in self.parts)
-        require(
-            fits, "parts", "a list of densities", repr(self.parts), "e.g. [VonMises(), Ripple()]"
-        )
+        several = isinstance(self.parts, (list, tuple)) and len(self.parts) > 0
+        fits = several and all(isinstance(part, Density) for part in self.parts)
+        remedy = "e.g. [VonMises(), Ripple()]"
+        require(fits, "parts", "a list of densities", f"{self.parts!r:.80}", remedy)
         if self.masses is not None:
             shape = np.shape(self.masses)
             fits = shape == (len(self.parts),)

@@ -49,7 +49,7 @@ class RandomHeads(Heads):
         require(1 <= self.count <= 10_000, "heads", "1 or more, at most 10,000", self.count)
         size = 1 if self.size is None else self.size
         require(1 <= size <= 100_000, "heads.size", "1 or more, at most 100,000", self.size)
-        known = set(self.letters) <= set(LETTERS)
+        known = self.letters != "" and set(self.letters) <= set(LETTERS)
         require(known, "heads.letters", "some of Q, K, V, O", repr(self.letters))
         if self.period is not None and concrete(self.period):
             require(self.period > 0, "heads.period", "positive", self.period)

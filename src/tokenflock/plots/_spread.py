@@ -14,7 +14,7 @@ from matplotlib.colors import LogNorm, Normalize
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import UserError, require
+from tokenflock.errors import UserError, finite_numbers, require
 from tokenflock.frozen import choice
 from tokenflock.plots._story import nearest, plain_title, time_label
 from tokenflock.plots._titles import law_title, matrix_title
@@ -175,8 +175,10 @@ def spread(result: xr.Dataset, **wanted: str) -> Spread:
     require(
         dims in _SHAPES, "density", "over theta, latitude, or latitude and longitude", density.dims
     )
-    require(bool(np.isfinite(density).all()), "density", "finite", "NaN or infinity")
+    require(density.size > 0, "density", "of axes that are not empty", dict(density.sizes))
     kind, timed = _SHAPES[dims], "time" in density.dims
+    for name in ("density", kind, "time") if timed else ("density", kind):
+        finite_numbers(name, result[name].values)
     for name, instead in wanted.items():
         if kind != name:
             raise UserError(

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import OverflowWarning, require
+from tokenflock.errors import OverflowWarning, finite_numbers, require
 from tokenflock.observables.energy import Convention, Energy
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.order_parameter import OrderParameter
@@ -20,6 +20,7 @@ from tokenflock.verbs.measure import dynamics_of, measure
 from tokenflock.verbs.merges import merges
 
 CLUSTER = 1e-3  # the delta of the papers, by which clusters are counted
+MOST = 1.5  # that weights, which sum to one, may sum to
 LOOSE = 0.1  # the same for a model, whose tokens come near each other but never meet
 
 
@@ -214,26 +215,28 @@ def story(result: xr.Dataset) -> Story:
     if result["x"].dims == ("particle", "coord"):
         result = _one_frame(result)
     x = result["x"]
-    fits = x.ndim == 3 and x.dims[2] == "coord"
+    fits = x.ndim == 3 and x.dims[2] == "coord" and x.size > 0 and x.dtype.kind in "fiu"
     require(
         fits,
         "x",
-        "of axes (time, particle, coord)",
-        x.dims,
-        f"select one of them, e.g. result.isel({x.dims[0]}=0)",
+        "numbers of axes (time, particle, coord), none of them empty",
+        f"{x.dtype} of {dict(x.sizes)}",
+        f"select one of them, e.g. result.isel({x.dims[0]}=0)" if x.ndim > 3 else "",
     )
     axis, token = str(x.dims[0]), str(x.dims[1])
     plain = _renamed(result, axis, token)
-    w = plain["w"].values
+    w = finite_numbers("w", plain["w"].values)
     require(
-        w.ndim == 1 and bool((w > 0).any()),
+        w.ndim == 1 and bool((w >= 0).all()) and 0 < w.sum() < MOST,
         "w",
-        "one weight a token, some positive",
-        f"shape {w.shape}",
+        "one weight a token, some positive, that sum to one",
+        f"shape {w.shape}, sum {w.sum():g}",
     )
+    finite_numbers(axis, plain["time"].values)
     kept = np.flatnonzero(w > 0)
     tokens = plain["x"].values[:, kept]
-    require(bool(np.isfinite(tokens).all()), "x", "finite", "NaN or infinity")
+    largest = float(np.abs(tokens).max())  # whose square is a number too
+    require(largest < 1e150, "x", "finite", "NaN, infinity or beyond 1e150")
     length = np.linalg.norm(tokens, axis=-1, keepdims=True)
     name = "" if timeless else axis
     return Story(plain, name, tokens / np.where(length > 0, length, 1), w[kept], kept)

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import recipe as recipes
-from tokenflock.errors import UserError, require
+from tokenflock.errors import UserError, all_numbers, finite_numbers, require
 from tokenflock.plots._story import literal, plain_title, time_label
 from tokenflock.plots._titles import spoken
 from tokenflock.starts.start import Start
@@ -75,6 +75,10 @@ def sweep(result: xr.Dataset, observable: str | None = None) -> Sweep:
         fits, name, "of axes (parameter, time), the parameter a number", table.dims, _remedy(others)
     )
     parameter = others[0]
+    require(table.size > 0, name, "of axes that are not empty", dict(table.sizes))
+    for axis in (parameter, "time"):
+        finite_numbers(axis, result[axis].values)
+    all_numbers(name, table.values)
     ordered = result.sortby(parameter).transpose(parameter, "time", ...)
     error = ordered.get(f"{name}_error")
     front = ordered.get("transition")

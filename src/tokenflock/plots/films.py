@@ -154,7 +154,7 @@ def _moving(result: xr.Dataset, between: int | None, fps: float) -> xr.Dataset:
     A run as it is.
     """
     require(between is None or between >= 0, "between", "0 or more", between)
-    if "x" not in result or result["x"].dims[0] != "layer" or result.sizes["layer"] < 2:
+    if "x" not in result or result["x"].dims[:1] != ("layer",) or result.sizes["layer"] < 2:
         require(
             not between,
             "between",

@@ -4,7 +4,6 @@ feed-forward part, layer norms.
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -70,15 +69,7 @@ class TrainedLayer(Frozen):
         Q = jnp.einsum("hmd,nd->hnm", self.Q, x) + self.q[:, None]
         K = jnp.einsum("hmd,nd->hnm", self.K, x) + self.k[:, None]
         logits = self.scale * (Q @ jnp.swapaxes(K, 1, 2))
-        if not self.causal:
-            return jax.vmap(lambda S: softmax(S, w))(logits)
-        order = jnp.arange(len(w))
-        seen = jnp.where(order[:, None] >= order, w, 0)
-        safe = jnp.where(seen > 0, logits, -jnp.inf)
-        E = seen * jnp.exp(
-            safe - jnp.max(safe, axis=-1, keepdims=True, where=seen > 0, initial=-jnp.inf)
-        )
-        return E / E.sum(axis=-1, keepdims=True)
+        return softmax(logits, jnp.tri(len(w)) * w if self.causal else w)
 
     def attend(self, x: Tokens, w: Weights) -> Tokens:
         """What attention adds to each token."""

@@ -16,10 +16,9 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.dynamics import CausalHeads, MultiHead, NeuralODE
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.dynamics.neural_ode import Activation
 from tokenflock.observables import ClusterCount, Histogram, MeanCosine, PairDensity
 from tokenflock.precision import cast, precision
-from tokenflock.probing.blocks import TrainedLayer
+from tokenflock.probing.blocks import KNOWN, TrainedLayer
 from tokenflock.probing.layers import probe
 from tokenflock.probing.loading import load
 from tokenflock.probing.options import Selection, Variant
@@ -103,7 +102,7 @@ def _compared(passes: Sequence[TrainedLayer], probed: xr.Dataset) -> xr.Dataset:
     measured = measured.drop_vars(["x", "w"])
     length = np.linalg.norm(runs, axis=-1, keepdims=True)
     unit = runs / np.where(length > 0, length, 1)
-    alignment = np.einsum("slnd,lnd,n->sl", unit, unit[0], w, optimize=True)
+    alignment = np.sum(unit * unit[0], axis=-1) @ w  # (system, layer)
     below = measured["histogram"].cumsum("bin")
     distance = abs(below - below.sel(system="model")).sum("bin") * float(
         measured["bin"][1] - measured["bin"][0]
@@ -138,7 +137,7 @@ def _idealised(block: TrainedLayer, R: float) -> tuple[Dynamics, NeuralODE]:
     """Attention and feed-forward part of a layer as dynamics of the theory, for directions of
     tokens of length R.
     """
-    kind = {"relu": Activation.RELU, "tanh": Activation.TANH}.get(block.activation, Activation.GELU)
+    kind = KNOWN[block.activation]
     heads = CausalHeads if block.causal else MultiHead
     if block.pre:
         # the length is sqrt(d)

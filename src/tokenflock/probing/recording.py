@@ -140,21 +140,22 @@ def _states(states: list[Any], here: Any, size: int, normalise: bool, name: str)
 
 
 def _attention(maps: list[Any], here: Any, size: int) -> np.ndarray:
-    shape = next(rows.shape for rows in maps if rows is not None)
-    out = np.zeros((shape[0], len(maps), shape[1], size, size), np.float32)
+    count, heads, n, _ = next(rows.shape for rows in maps if rows is not None)
+    out = np.zeros((count, len(maps), heads, size, size), np.float32)
     both = (here[:, :, None] & here[:, None, :])[:, None]
     for k, rows in enumerate(maps):
-        out[:, k] = np.nan if rows is None else 0
-        if rows is not None:
-            out[:, k, :, : shape[2], : shape[3]] = rows.masked_fill(~both, 0).float().cpu().numpy()
+        if rows is None:
+            out[:, k] = np.nan
+        else:
+            out[:, k, :, :n, :n] = rows.masked_fill(~both, 0).float().cpu().numpy()
     return out
 
 
 def _entropy(maps: list[Any], here: Any, size: int) -> np.ndarray:
-    shape = next(rows.shape for rows in maps if rows is not None)
-    out = np.full((shape[0], len(maps), shape[1], size), np.nan, np.float32)
+    count, heads, n, _ = next(rows.shape for rows in maps if rows is not None)
+    out = np.full((count, len(maps), heads, size), np.nan, np.float32)
     for k, rows in enumerate(maps):
         if rows is not None:
             sums = torch.special.entr(rows.float()).sum(-1).masked_fill(~here[:, None], torch.nan)
-            out[:, k, :, : shape[2]] = sums.cpu().numpy()
+            out[:, k, :, :n] = sums.cpu().numpy()
     return out

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokenflock.errors import require
+from tokenflock.engines.memory import require_memory
+from tokenflock.errors import require, require_whole
 
 TRIES = 2000  # of centres, of which the best spread are taken
 
@@ -25,9 +26,12 @@ def clouds(
     >>> bool((np.diff(angle) > 0).all())
     True
     """
-    require(count >= 1 and n >= 1, "count and n", "1 or more", f"{count} and {n}")
-    require(d >= 2, "d", "2 or more", d, "write e.g. d=3")
-    require(spread >= 0, "spread", "0 or more", spread)
+    for name, size, least in (("clouds", count, 1), ("n", n, 1), ("d", d, 2)):
+        require_whole(name, size, least)
+    require(0 <= spread < np.inf, "spread", "0 or more", spread)
+    held = f"{count:,} clouds of n = {n:,}, d = {d:,}"
+    needed = 8.0 * max(TRIES * float(count) * max(count, d), float(count) * n * d)
+    require_memory(needed, held, "take fewer clouds, tokens or dimensions")
     random = np.random.default_rng(seed)
     draws = _unit(random.normal(size=(TRIES, count, d)))
     cosines = draws @ draws.transpose(0, 2, 1) - 2 * np.eye(count)

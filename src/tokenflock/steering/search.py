@@ -14,7 +14,7 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.engines.place import on_cpu
-from tokenflock.errors import SimulationError, require
+from tokenflock.errors import SimulationError, require, require_number, require_whole
 from tokenflock.meanfield.distances import wasserstein
 from tokenflock.meanfield.potential import on_sphere
 from tokenflock.precision import cast, precision
@@ -23,7 +23,6 @@ from tokenflock.solvers.heun import Heun
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.steering.matching import cost, couplings
 from tokenflock.steering.pieces import LETTERS, Pieces, carry, random_pieces
-from tokenflock.verbs.schedule import require_whole
 
 BLOCK = 25  # steps of the search between two couplings
 WARM = 300  # steps in which the rate rises, at most a fifth of all
@@ -102,7 +101,7 @@ def _check(counts: dict[str, int], width: int, rate: float, solver: FixedStep) -
     for name, count in counts.items():
         require_whole(name, count, 1)
     require_whole("width", width, 0)
-    require(rate > 0, "rate", "positive", rate, "write e.g. rate=0.03")
+    require(0 < rate < np.inf, "rate", "positive", rate, "write e.g. rate=0.03")
     require(isinstance(solver, FixedStep), "solver", "one of fixed step", repr(solver))
 
 
@@ -118,6 +117,8 @@ def _clouds(given: np.ndarray, name: str) -> np.ndarray:
 
 def _steps(solver: FixedStep, t: float, pieces: int) -> int:
     """Steps of the solver in each piece."""
+    require_number("t", t, "write e.g. t=4")
+    require(0 < t < np.inf, "t", "a positive final time", t, "write e.g. t=4")
     each = round(t / pieces / solver.h)
     fits = each >= 1 and abs(each * pieces * solver.h - t) < 1e-6 * t
     nearest = max(1, each) * pieces * solver.h

@@ -45,7 +45,12 @@ def excess(y: Number, n: Number) -> Array:
     return n / (n - 1) * expit(y)
 
 
-def elapsed(y0: Array, y1: Array, n: Number, beta: Array, unnormalised: bool) -> Array:
+def cosine(y: Number, n: Number) -> Array:
+    """gamma, which is 1 to the last digit at the end."""
+    return (n * expit(y) - 1) / (n - 1)
+
+
+def elapsed(y0: Number, y1: Number, n: Number, beta: Number, unnormalised: bool) -> Array:
     """Time from y0 to y1: the closed form of `equiangular_time`."""
     free = np.abs(beta) < 1e-18
     beta = np.where(free, 1.0, beta)
@@ -61,7 +66,7 @@ def elapsed(y0: Array, y1: Array, n: Number, beta: Array, unnormalised: bool) ->
     return np.where(free, (y1 - y0) / 2, ((n - 1) * (y1 - y0) + integral) / (2 * n))[()]
 
 
-def _primitive(y: Array, n: Number, beta: Array) -> tuple[Array, Array]:
+def _primitive(y: Number, n: Number, beta: Number) -> tuple[Array, Array]:
     """(h, g) with e^h g = Ei(beta u) + e^(beta n/(n-1)) E1(beta v): minus a primitive of e^(beta u)
     dy.
     """
@@ -69,17 +74,11 @@ def _primitive(y: Array, n: Number, beta: Array) -> tuple[Array, Array]:
     return beta * u, scaled_expi(beta * u) - scaled_expi(-beta * v)
 
 
-def clock_at(t: Array, y0: Array, n: Number, beta: Array, unnormalised: bool) -> Array:
-    """y after time t: the root of elapsed(y0, y) = t, bracketed by the extreme speeds."""
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        if unnormalised:
-            slopes = np.exp(-beta) / 2, np.exp(beta / (n - 1)) / 2
-        else:
-            slopes = 0.5 + 0 * beta, (n - 1 + np.exp(beta * n / (n - 1))) / (2 * n)
-        reaches = [np.where(t == 0, 0.0, t / slope) for slope in slopes]
-        ends = [np.clip(y0 + np.nan_to_num(reach), -_EDGE, _EDGE) for reach in reaches]
-    low, high = np.minimum(*ends), np.maximum(*ends)
-    pad = 1e-12 * (1 + np.abs(y0))
+def clock_at(t: Array, y0: Number, n: Number, beta: Number, unnormalised: bool) -> Array:
+    """y after time t: the root of elapsed(y0, y) = t."""
+    shape = np.broadcast_shapes(*map(np.shape, (t, y0, n, beta)))
     return bracketed_root(
-        lambda y: elapsed(y0, y, n, beta, unnormalised) - t, low - pad, high + pad
+        lambda y: elapsed(y0, y, n, beta, unnormalised) - t,
+        np.full(shape, -_EDGE),
+        np.full(shape, _EDGE),
     )

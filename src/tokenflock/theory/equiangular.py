@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._check import Numbers, finite, whole
-from ._clock import clock, clock_at, elapsed, excess, gap
+from ._clock import clock, clock_at, cosine, elapsed, gap
 from ._family import speed
 
 
@@ -89,8 +89,7 @@ def equiangular_cosine(
     0.589772822900
     """
     t, n, beta = finite("t", t), whole("n", n, 2, "32"), finite("beta", beta)
-    y = clock_at(t, clock("gamma0", gamma0, n), n, beta, unnormalised)
-    return np.where(y > 0, 1 - gap(y, n), excess(y, n) - 1 / (n - 1))[()]
+    return cosine(clock_at(t, clock("gamma0", gamma0, n), n, beta, unnormalised), n)[()]
 
 
 def equiangular_gap(

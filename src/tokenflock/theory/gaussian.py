@@ -35,7 +35,7 @@ def gaussian_variance(
     """
     t, variance = finite("t", t), above("variance", finite("variance", variance), 0, "1.0")
     left = 1 - 2 * finite("v", v) * finite("a", a) * variance * t
-    return np.where(left > 0, variance / np.where(left > 0, left, 1.0), np.nan)[()]
+    return (variance / np.where(left > 0, left, np.nan))[()]
 
 
 def gaussian_mean(

@@ -27,7 +27,7 @@ def log_kernel_eigenvalue(k: ArrayLike = 1, beta: ArrayLike = 1.0, d: ArrayLike 
     9990.096212
     """
     k, beta, d = whole("k", k, 0, "1"), finite("beta", beta), whole("d", d, 2, "3")
-    return log_bessel_ratio(k, np.abs(beta), d)[()]
+    return (log_bessel_ratio(k, np.abs(beta), d) + np.abs(beta))[()]
 
 
 def kernel_eigenvalue(
@@ -47,11 +47,11 @@ def kernel_eigenvalue(
     >>> print(f"{kernel_eigenvalue(0, 1.0, 3):.10f}")
     1.1752011936
     """
-    beta = finite("beta", beta)
-    logarithm = log_kernel_eigenvalue(k, beta, d) - (beta if scaled else 0.0)
-    sign = np.where((beta < 0) & (np.asarray(k) % 2 == 1), -1.0, 1.0)
+    k, beta, d = whole("k", k, 0, "1"), finite("beta", beta), whole("d", d, 2, "3")
+    logarithm = log_bessel_ratio(k, np.abs(beta), d)
+    sign = np.where((beta < 0) & (k % 2 == 1), -1.0, 1.0)
     with np.errstate(over="ignore"):
-        return (sign * np.exp(logarithm))[()]
+        return (sign * np.exp(logarithm + (np.abs(beta) - (beta if scaled else 0.0))))[()]
 
 
 def uniform_energy(beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ive, logsumexp
+from scipy.special import logsumexp
 
 from ._check import Numbers, above, at_least, finite, within
-from ._special import log_iv
+from ._special import log_ive
 
 _MODES = np.arange(1, 21)
 
@@ -34,7 +34,8 @@ def middle_critical_time(
         above("decay", finite("decay", decay), 0, "1.0"),
     )
     weights = _weights(above("M", M, 0, "8.0"))
-    speeds = _MODES**2 * ive(_MODES, beta[..., None])  # times e^beta, restored below
+    # times e^beta, restored below
+    speeds = _MODES**2 * np.exp(log_ive(_MODES, beta[..., None]))
     ratio = (weights * speeds).sum(-1) / (weights * speeds**2).sum(-1)
     return (-2 * np.expm1(-decay) * ratio * np.exp(-beta))[()]
 
@@ -73,10 +74,12 @@ def position_influence(
     share = -np.expm1(-decay)  # 1 - e^(-decay): all in logarithms, for e^decay overflows
     y = (decay * (1 - s) + np.log(share / -np.expm1(-decay * s)))[..., None]
     with np.errstate(divide="ignore", over="ignore"):
-        log_c = 2 * np.log(_MODES) + log_iv(_MODES, beta[..., None]) + np.log(t)[..., None]
+        log_c = (
+            2 * np.log(_MODES) + log_ive(_MODES, beta[..., None]) + (beta + np.log(t))[..., None]
+        )
         log_product = np.maximum(log_c + np.log(y), np.log(1e-30))  # psi_c(y) -> c as c y -> 0
         root = np.exp(np.minimum(log_product / 2, 690.0))
-        log_psi = log_c + log_iv(1.0, 2 * root) - log_product / 2
+        log_psi = log_c + log_ive(1.0, 2 * root) + 2 * root - log_product / 2
         kernel = logsumexp(np.log(weights) + log_psi, axis=-1)
         return (decay / share * np.exp(decay * (s - 1) + kernel))[()]
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
 from ._check import Numbers, above, at_least, choice, finite, real, whole
-from ._clock import Array, Number, clock, clock_at, excess, gap
+from ._clock import Array, Number, clock, clock_at, cosine, gap
 from .equiangular import equiangular_cosine, equiangular_speed
 
 _SCHEMES = ("post", "pre", "mix", "peri", "ngpt", "sqrt")
@@ -61,7 +61,8 @@ def normalised_speed(
         real(name, x) for name, x in (("r", r), ("t", t), ("alpha", alpha), ("switch", switch))
     )
     slowness, radial = _slowness(scheme, r, t, along, length, alpha, switch)
-    return Normalised((free / slowness)[()], radial[()])
+    rho, radial, _ = np.broadcast_arrays(free / slowness, radial, r)
+    return Normalised(rho.copy()[()], radial.copy()[()])
 
 
 def initial_speed(
@@ -129,8 +130,8 @@ def normalised_flow(
     r0, alpha = above("r0", r0, 0, "1.0"), above("alpha", alpha, 0, "1.0")
     if scheme in ("post", "sqrt"):
         depth = t if scheme == "post" else 2 * np.sqrt(t + 1) - 2
-        rho = equiangular_cosine(depth, n, beta, rho0)
-        return Normalised(rho, (r0 + 0 * rho)[()])
+        rho, r = np.broadcast_arrays(equiangular_cosine(depth, n, beta, rho0), r0)
+        return Normalised(rho.copy()[()], r.copy()[()])
     y0, switch = clock("rho0", rho0, n), at_least("switch", switch, 0, "0.0")
     t, *parameters = np.broadcast_arrays(t, n, beta, r0, y0, alpha, switch)
     rows, group = np.unique(
@@ -160,19 +161,16 @@ def _slowness(
     length: Number,
     alpha: Number,
     switch: Number,
-) -> tuple[Array, Array]:
+) -> tuple[Number, Number]:
     """(s, dr/dt) of the table in `normalised_speed`."""
-    still = 0 * along * r
+    later = t > switch
     table = {
-        "post": lambda: (1 + still, still),
-        "pre": lambda: (r + still, along + still),
-        "mix": lambda: (
-            np.where(t <= switch, 1.0, r) + still,
-            np.where(t <= switch, 0.0, along) + still,
-        ),
-        "peri": lambda: (r * length, along / length + still),
-        "ngpt": lambda: (length / alpha, still),
-        "sqrt": lambda: (np.sqrt(t + 1) + still, still),
+        "post": lambda: (1.0, 0.0),
+        "pre": lambda: (r, along),
+        "mix": lambda: (np.where(later, r, 1.0), np.where(later, along, 0.0)),
+        "peri": lambda: (r * length, along / length),
+        "ngpt": lambda: (length / alpha, 0.0),
+        "sqrt": lambda: (np.sqrt(t + 1), 0.0),
     }
     return table[scheme]()
 
@@ -193,17 +191,15 @@ def _solve(
     delay = switch if scheme == "mix" else 0.0
     moving = "pre" if scheme == "mix" else scheme
 
-    def speed(time: float, state: NDArray) -> list[Array]:
+    def speed(time: float, state: NDArray) -> list[Number]:
         y, r = state
-        u, rho = gap(y, n), excess(y, n) - 1 / (n - 1)
+        u, rho = gap(y, n), cosine(y, n)
         slowness, radial = _slowness(moving, r, time, *_output(rho, n, beta), alpha, 0.0)
         return [2 * n / (n - 1 + np.exp(min(beta * u, 700.0))) / slowness, radial]
 
     start = y0
     if delay:  # post-LN until the switch, in closed form
-        start = clock_at(
-            np.minimum(t, delay), np.full(t.shape, y0), n, np.full(t.shape, beta), False
-        )
+        start = clock_at(np.minimum(t, delay), y0, n, beta, False)
     y, r = np.broadcast_to(start, t.shape).copy(), np.full(t.shape, r0)
     later = t > delay
     if later.any():
@@ -223,4 +219,4 @@ def _solve(
                 f"the ODE of scheme={scheme!r} stalled: {solution.message} Ask for an earlier t."
             )
         y[later], r[later] = solution.y[:, back.ravel()]
-    return np.where(y > 0, 1 - gap(y, n), excess(y, n) - 1 / (n - 1)), r
+    return cosine(y, n), r

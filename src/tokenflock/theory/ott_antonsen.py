@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from ._check import Numbers, between, finite, within
 
@@ -23,9 +24,8 @@ def poisson_order(t: ArrayLike = 1.0, r0: ArrayLike = 0.3) -> Numbers:
     0.8155720884
     """
     t, r0 = finite("t", t), within("r0", r0, 0, 1, "0.3")
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.where(r0 == 1, 0.0, (1 - r0**2) * np.exp(-t))
-    return np.where(r0 == 0, 0.0, r0 / np.sqrt(np.where(r0 == 0, 1.0, r0**2) + spread))[()]
+    with np.errstate(divide="ignore"):  # r^2/(1-r^2) grows like e^t, from 0 and infinity nowhere
+        return np.sqrt(expit(t + 2 * np.log(r0) - np.log1p(-(r0**2))))[()]
 
 
 def poisson_quantile(u: ArrayLike = 0.5, r: ArrayLike = 0.3) -> Numbers:

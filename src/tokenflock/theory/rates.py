@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._check import Numbers, above, at_least, choice, finite, refuse, whole
 from ._roots import bracketed_root
-from .kernel import log_kernel_eigenvalue
+from ._special import log_bessel_ratio
 
 _MODELS = ("SA", "USA", "Sinkhorn")
 
@@ -47,9 +47,8 @@ def growth_rate(
 def _drift(k: NDArray, beta: NDArray, d: NDArray, model: str) -> NDArray:
     """The rate per unit of the Laplacian: lambda_k / beta, r_k / beta, ... and limits at 0."""
     size = np.where(beta == 0, 1.0, np.abs(beta))
-    log_ratio = log_kernel_eigenvalue(k, size, d)
-    if model != "USA":
-        log_ratio = log_ratio - log_kernel_eigenvalue(0, size, d)
+    log_ratio = log_bessel_ratio(k, size, d)
+    log_ratio = log_ratio + (size if model == "USA" else -log_bessel_ratio(0, size, d))
     sign = np.where((beta < 0) & (k % 2 == 0), -1.0, 1.0)  # of lambda_k / beta
     if model == "Sinkhorn":
         ratio = np.where(beta < 0, (-1.0) ** k, 1.0) * np.exp(log_ratio)
@@ -180,6 +179,6 @@ def tricritical_beta(d: ArrayLike = 2) -> Numbers:
     d = whole("d", d, 2, "3")
 
     def excess(beta: NDArray) -> NDArray:
-        return log_kernel_eigenvalue(2, beta, d) - log_kernel_eigenvalue(1, beta, d) + np.log(d)
+        return log_bessel_ratio(2, beta, d) - log_bessel_ratio(1, beta, d) + np.log(d)
 
     return bracketed_root(excess, np.full(d.shape, 1e-3), np.full(d.shape, 10.0))[()]

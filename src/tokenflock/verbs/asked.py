@@ -12,7 +12,8 @@ import numpy as np
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import require
+from tokenflock.engines.memory import require_memory
+from tokenflock.errors import all_numbers, require, require_switch, require_whole
 from tokenflock.events.event import Event
 from tokenflock.matrices._random import RandomMatrices
 from tokenflock.observables.observable import Observable
@@ -27,8 +28,9 @@ from tokenflock.verbs.cells import Summary
 from tokenflock.verbs.options import Choices, Options, settled
 from tokenflock.verbs.passages import DIMS, passage_variable
 from tokenflock.verbs.plan import Plan
-from tokenflock.verbs.schedule import When, check_kinds, fixed_step, require_whole
+from tokenflock.verbs.schedule import When, check_kinds, fixed_step
 
+_OVER = "write e.g. over={'beta': [1.0, 2.0]}"
 _DERIVED = {"_error": ", standard error", "_quantile": ", quantiles"}
 
 
@@ -127,15 +129,26 @@ def asked(
     for observable in observe:
         # what an observable lacks must be there; each system binds its own later
         observable.bind(dynamics)
+    require(isinstance(over, Mapping), "over", "values by name", f"{over!r:.80}", _OVER)
     chosen = settled(options)
+    for name in ("keep", "rotate", "settle"):
+        require_switch(name, getattr(chosen, name))
     axes = sweeps.axes(over, dynamics, start, solver, observe, chosen.part)
-    summary = Summary(tuple(chosen.quantiles), chosen.keep)
+    shares = all_numbers("quantiles", chosen.quantiles)
+    require(shares.ndim == 1, "quantiles", "a list such as [0.1, 0.9]", f"{chosen.quantiles!r:.80}")
+    summary = Summary(tuple(shares.tolist()), chosen.keep)
     _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
     system = dynamics, start, fixed_step(solver), observe
     how = chosen.matrices, seed, chosen.dtype, chosen.rotate, chosen.settle, until, chosen.part
     plan = Plan(*system, tuple(axes), repeats, when, *how)
     plan.check()
     return Request(plan, summary, chosen)
+
+
+def check_repeats(repeats: int) -> None:
+    """Refuse no systems, and more of them than can be numbered."""
+    require_whole("repeats", repeats, 1)
+    require_memory(32.0 * repeats, f"an ensemble of {repeats:,} repeats", "take fewer repeats")
 
 
 def _check(
@@ -162,7 +175,10 @@ def _check(
         names,
         "sweep the parameter with over",
     )
-    require_whole("repeats", repeats, 1)
+    check_repeats(repeats)
     require(all(0 <= q <= 1 for q in quantiles), "quantiles", "between 0 and 1", list(quantiles))
     if matrices is not None:
+        known = isinstance(matrices, RandomMatrices)
+        wanted = "random matrices such as RandomMatrices()"
+        require(known, "matrices", wanted, f"{matrices!r:.80}")
         matrices.fill(dynamics, np.zeros((1, 1, 1)), None)

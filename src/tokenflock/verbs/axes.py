@@ -69,21 +69,30 @@ def axes(
     parts = {"dynamics": dynamics, "start": start, "solver": solver, "observe": tuple(observe)}
     swept = []
     for name, values in over.items():
-        array = np.asarray(values)
-        if array.ndim == 0 or array.size == 0:
-            raise UserError(
-                f"over[{name!r}] must be a list of values, got {values!r}; write e.g."
-                f" over={{{name!r}: [1.0, 2.0]}}"
-            )
-        if array.dtype.kind not in "biuf":
-            raise UserError(
-                f"over[{name!r}] must be numbers, got {values!r}; run one ensemble for each"
-            )
+        array = swept_values(name, values)
         path = find(name, parts)
         shapes = path[0] in ("start", "solver") or isinstance(_leaf(parts, path), (int, enum.Enum))
         places, size = (part or {}).get(name, ((), 0))
         swept.append(Axis(name, array, path, shapes, tuple(int(k) for k in places), int(size)))
     return swept
+
+
+def swept_values(name: str, values: Any) -> np.ndarray:
+    """The values of an axis, or an error where they are no numbers of one shape."""
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise UserError(f"over[{name!r}] must be values of one shape, got {values!r:.80}") from None
+    if array.ndim == 0 or array.size == 0:
+        raise UserError(
+            f"over[{name!r}] must be a list of values, got {values!r:.80}; write e.g."
+            f" over={{{name!r}: [1.0, 2.0]}}"
+        )
+    if array.dtype.kind not in "biuf":
+        raise UserError(
+            f"over[{name!r}] must be numbers, got {values!r:.80}; run one ensemble for each"
+        )
+    return array
 
 
 def find(name: str, parts: dict[str, Any], told: str = "over") -> tuple[Any, ...]:

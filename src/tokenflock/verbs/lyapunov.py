@@ -12,7 +12,7 @@ from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines import tangents
 from tokenflock.engines.place import placed
-from tokenflock.errors import SimulationError, UserError, require
+from tokenflock.errors import SimulationError, UserError, require, require_whole
 from tokenflock.precision import cast, precision
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
@@ -21,7 +21,7 @@ from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.flow_map import step_count
 from tokenflock.verbs.prepare import prepare
-from tokenflock.verbs.schedule import check, check_kinds, require_whole
+from tokenflock.verbs.schedule import check, check_kinds
 
 BLOCKS = 20  # of a run, between which progress is told
 

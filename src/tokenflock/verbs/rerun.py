@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tokenflock.errors import UserError, require
 from tokenflock.meanfield.evolution import evolve
 from tokenflock.solvers.solver import Solver
 from tokenflock.verbs import axes as sweeps
+from tokenflock.verbs.asked import check_repeats
 from tokenflock.verbs.ensemble import ensemble
 from tokenflock.verbs.phase_diagram import with_transition
 from tokenflock.verbs.schedule import When, schedule
@@ -75,12 +76,25 @@ def rerun(result: xr.Dataset, **changes: Any) -> xr.Dataset:
     recipe = _LATER | recipe
     lacking = [key for key in (*_ROLES, *_VERBS[name]) if key not in recipe]
     require(not lacking, "the recipe", "complete", f"one without {', '.join(lacking)}")
+    _check(name, recipe)
     chosen, shape = _part(result, recipe)
     changed = _changed(recipe | chosen, changes, _VERBS[name])
     again = _RUN[name](changed)
     if "transition" in result and "beta" in (changed.get("over") or {}):  # a phase diagram
         again = with_transition(again, *(changed[key] for key in _PREDICTING))
     return shape(again) if not changes else again
+
+
+def _check(name: str, recipe: dict[str, Any]) -> None:
+    """Refuse numbers that are none, before a part is looked for among them."""
+    When(*(recipe[key] for key in _COMMON)).check()
+    if name == "ensemble":
+        check_repeats(recipe["repeats"])
+        for key in ("over", "part"):
+            table = recipe[key] or {}
+            require(isinstance(table, Mapping), key, "values by name", f"{table!r:.80}")
+        for key, values in (recipe["over"] or {}).items():
+            sweeps.swept_values(key, values)
 
 
 def _simulate(recipe: dict[str, Any]) -> xr.Dataset:

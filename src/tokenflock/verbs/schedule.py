@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.memory import require_memory
-from tokenflock.errors import UserError, require
+from tokenflock.errors import UserError, all_numbers, require, require_number, require_whole
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable
 from tokenflock.solvers.adaptive import Adaptive
@@ -23,6 +24,19 @@ class When(NamedTuple):
     t: float
     times: Sequence[float] | np.ndarray | None
     frames: int
+
+    def check(self) -> None:
+        """Refuse times that are none."""
+        require_number("t", self.t, "write e.g. t=30")
+        fine = math.isfinite(self.t) and self.t > 0
+        require(fine, "t", "a positive final time", self.t, "write e.g. t=30")
+        require_whole("frames", self.frames, 2)
+        if self.times is None:
+            return
+        array = all_numbers("times", self.times)
+        rising = array.ndim == 1 and array.size > 0 and bool((np.diff(array) > 0).all())
+        fine = rising and array[0] >= 0 and 0 < array[-1] < np.inf
+        require(bool(fine), "times", "increasing times from 0 on", f"{self.times!r:.80}")
 
     def recipe(self) -> dict[str, Any]:
         """The same as data."""
@@ -57,7 +71,7 @@ def schedule(
             fits,
             "times",
             f"multiples of the step h = {h:g}",
-            times,
+            f"{times!r:.80}",
             "choose other times or another step",
         )
     return steps, steps * h
@@ -111,21 +125,6 @@ def _require_kind(argument: str, kind: type, value: Any, wanted: str) -> None:
     require(isinstance(value, kind), argument, wanted, f"{shown:.80}", remedy)
 
 
-def require_number(argument: str, value: Any, instead: str) -> None:
-    """Refuse what is no real number."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(
-        value, bool
-    )
-    require(number, argument, "a number", f"{value!r:.80}", instead)
-
-
-def require_whole(argument: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number, or too small a one."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    require(whole, argument, "a whole number", f"{value!r:.80}")
-    require(bool(value >= least), argument, f"{least} or more", value)
-
-
 def check(
     dynamics: Dynamics,
     start: Start,
@@ -156,19 +155,7 @@ def check(
         n,
         f"write n={dynamics.particles}",
     )
-    require_number("t", t, "write e.g. t=30")
-    require(np.isfinite(t) and t > 0, "t", "a positive final time", t, "write e.g. t=30")
-    require_whole("frames", frames, 2)
-    if times is not None:
-        array = np.asarray(times, dtype=float)
-        fine = (
-            array.ndim == 1
-            and array.size > 0
-            and bool((np.diff(array) > 0).all())
-            and array[0] >= 0
-            and array[-1] > 0
-        )
-        require(fine, "times", "increasing times from 0 on", times)
+    When(t, times, frames).check()
     if dynamics.noisy:
         require(
             solver.takes_noise,

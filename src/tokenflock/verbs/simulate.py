@@ -21,7 +21,7 @@ from tokenflock.engines.course import Course
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.place import placed
 from tokenflock.engines.tiled import MANY, for_many, law_refusal
-from tokenflock.errors import SimulationError, UserError, require
+from tokenflock.errors import SimulationError, UserError, require, require_number, require_whole
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable, reads_cosines
 from tokenflock.precision import cast, precision
@@ -38,7 +38,6 @@ from tokenflock.verbs.schedule import (
     check,
     check_kinds,
     fixed_step,
-    require_number,
     schedule,
 )
 
@@ -133,7 +132,7 @@ class Setting:
             law, x, w, key = prepare(self.dynamics, self.start, self.seed, self.dtype)
             law = for_many(law, x, w)
             if self.noise is not None:
-                key = jax.random.wrap_key_data(jnp.asarray(self.noise, jnp.uint32))
+                key = _key(self.noise)
             for block, left in self._blocks(law, x, w, key, steps, keep):
                 _check_finite(block, self.dynamics, self.dtype)
                 blocks.append(block)
@@ -181,6 +180,15 @@ class Setting:
             "coalesce": self.coalesce,
             "noise": None if self.noise is None else [int(word) for word in self.noise],
         }
+
+
+def _key(words: Sequence[int]) -> jax.Array:
+    """The key of a noise as a recipe has it: two words of 32 bits."""
+    pair = isinstance(words, (list, tuple)) and len(words) == 2
+    require(pair, "noise", "two whole numbers", f"{words!r:.80}")
+    for word in words:
+        require_whole("noise", word, 0, 2**32 - 1)
+    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32))
 
 
 def _check_coalescing(setting: Setting) -> None:

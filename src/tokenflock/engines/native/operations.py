@@ -70,10 +70,10 @@ def operation(
 
 def identity(node: Node) -> float | int | bool:
     """What a sum (product, maximum, ...) starts from."""
-    start = IDENTITY[node.what[0]]
-    if node.dtype in ("int", "u32") and node.what[0] in ("max", "min"):
-        return -(2**31) if start < 0 else 2**31 - 1
-    return start
+    op, ends = node.what[0], {"int": (-(2**31), 2**31 - 1), "u32": (0, 2**32 - 1)}
+    if node.dtype in ends and op in ("max", "min"):
+        return ends[node.dtype][op == "min"]
+    return IDENTITY[op]
 
 
 def grown(graph: Graph, op: str, kind: Kind, total: str, term: str, name: str) -> list[str]:

@@ -57,8 +57,14 @@ COMPARE = {
 }
 
 
+def _single(a: Any) -> None:
+    if isinstance(a, Pair):
+        raise UserError("the page does not count in whole numbers of 64 bits")
+
+
 def binary(g: Graph, op: str, a: Node, b: Node) -> Node:
     """a op b, written down as simply as can be seen now."""
+    _single(a)
     dtype = a.dtype
     if dtype == "int" and op == "+":
         return g.plus(a, b)
@@ -135,6 +141,7 @@ def power(g: Graph, a: Node, exponent: int) -> Node:
 
 def compare(g: Graph, op: str, a: Node, b: Node) -> Node:
     """Whether a op b."""
+    _single(a)
     if a.op == "const" and b.op == "const":
         answers = {
             "<": a.what < b.what,

@@ -76,6 +76,7 @@ class Emitter:
         self.held: dict[Node, tuple[Buffer, tuple[Node, ...]]] = {}
         self._depths: dict[Node, int] = {}
         self._writing: set[Buffer] = set()
+        self._open: set[Buffer] = set()  # those whose depth is being asked for
         self._reach(roots)
         self._settle()
         while self._share():
@@ -178,15 +179,16 @@ class Emitter:
         if buffer not in self.buffers:
             return 0
         if self.buffers[buffer] < 0:
+            self._open.add(buffer)
             depths = [self._entry_depth(buffer, entry) for _, entry in buffer.entries]
+            self._open.remove(buffer)
             self.buffers[buffer] = 1 + max(depths)
         return self.buffers[buffer]
 
     def _entry_depth(self, buffer: Buffer, entry: Node) -> int:
         keeper = self.held.get(entry)
-        if keeper is not None and keeper[0] is not buffer:
-            return self.depth_of_buffer(keeper[0])
-        return self._own_depth(entry)
+        own = keeper is not None and keeper[0] is buffer
+        return self._own_depth(entry) if own else self.depth(entry)
 
     def _depth_of_statement(self, statement: Statement) -> int:
         if self.statements[statement] < 0:
@@ -197,8 +199,10 @@ class Emitter:
     def depth(self, node: Node) -> int:
         """How many stages a number waits for."""
         keeper = self.held.get(node)
-        if keeper is not None:
+        if keeper is not None and keeper[0] not in self._open:
             return self.depth_of_buffer(keeper[0])
+        if keeper is not None:  # an entry that another one of the same array needs
+            del self.held[node]
         return self._own_depth(node)
 
     def _own_depth(self, node: Node) -> int:

@@ -321,7 +321,7 @@ class Graph:
             return self.node(node.op, args, node.what, node.dtype)
         op, var = node.what
         outside = [names.get(v, v) for v in node.free]
-        bound = self.var(1 + max((v.level for v in outside), default=-1), var.what[2])
+        bound = self.var(1 + max(v.level for v in outside), var.what[2])
         body = self.renamed(node.args[0], {**names, var: bound})
         return self.node("reduce", (body,), (op, bound), node.dtype)
 
