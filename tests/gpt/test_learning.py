@@ -517,3 +517,18 @@ def test_cross_entropy_is_the_mean_of_minus_log_p():
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     expected = -np.mean([np.log(p[i, j, targets[i, j]]) for i in range(2) for j in range(3)])
     assert float(cross_entropy(logits, targets)) == pytest.approx(expected, rel=1e-5)
+
+
+class Even(Dice):
+    """A model whose loss is the mean of the tokens that it is to predict."""
+
+    def loss(self, tokens, targets, key=None):
+        return self.weight * jnp.mean(targets.astype(float))
+
+
+def test_the_loss_on_held_out_text_is_a_mean_over_all_whole_batches():
+    """Of 100 windows 96 are in batches of 32: a mean of three numbers, not their sum."""
+    data, context = np.arange(100 * 2 + 1, dtype=np.int32), 2
+    targets = data[1 : 96 * context + 1]
+    loss = training.validate(Even(jnp.ones(())), data, context)
+    assert loss == pytest.approx(targets.mean())

@@ -245,3 +245,12 @@ def test_polygons_at_large_beta_of_either_sign_have_their_limits():
     """n = 2: 2 / (1 + e^(2 beta)); n = 3, beta -> -inf: 3/2 (1/2 + 3 beta/4)."""
     np.testing.assert_allclose(polygon_eigenvalue(1, 2, [-2e3, 2e3]), [2, 0], atol=1e-300)
     assert polygon_eigenvalue(1, 3, -2e3) == pytest.approx(1.5 * (0.5 - 1500), rel=1e-12)
+
+
+def test_the_fastest_mode_of_each_noise_is_its_own():
+    """With noise and without it side by side: the order of USA is that of SA only without."""
+    kappas = np.array([np.inf, 30.0, 3.0])
+    several = fastest_mode(9.0, 2, "USA", kappas)
+    each = [fastest_mode(9.0, 2, "USA", kappa) for kappa in kappas]
+    assert several.tolist() == each
+    assert fastest_mode(9.0, 2, "SA", 30.0) != each[1]
