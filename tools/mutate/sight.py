@@ -16,6 +16,7 @@ from bugs import ROOT
 KEPT = ROOT / "build" / "mutate"
 COVERAGE, SECONDS = KEPT / "coverage.db", KEPT / "seconds.json"
 SETTINGS = f"[run]\nsource = tokenflock\ndata_file = {COVERAGE}\n"
+DEFAULTS = "tests/test_defaults.py"  # reads the source, whose lines it does not run
 IMPORT = ""  # the test that coverage names for lines that run before any
 
 
@@ -55,14 +56,16 @@ class Sight:
         rows, wanted = self.rows.get(file, []), list(lines)
         seen = {test for test, bits in rows if any(_holds(bits, at) for at in wanted)}
         homes, care = {_home(test) for test in seen - {IMPORT}}, self._care(file)
-        if seen == {IMPORT}:
+        early = seen == {IMPORT}  # a default, or a constant
+        if early:
             homes = set(care)
 
         def price(test: str) -> tuple[bool, float]:
             return test not in seen, (0.05 + self.seconds.get(test, 0.0)) / care[_home(test)]
 
         known = (test for test, _ in rows if test in self.seconds and _home(test) in homes)
-        return _together(_within(sorted(known, key=price), self.seconds, budget))
+        first = [test for test in self.seconds if early and _home(test) == DEFAULTS]
+        return [*first, *_together(_within(sorted(known, key=price), self.seconds, budget))]
 
     def imported(self, file: str, lines: Iterable[int]) -> bool:
         """Whether lines run already while tests are imported, as for the numbers that they ask."""
