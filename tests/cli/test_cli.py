@@ -134,6 +134,23 @@ def test_theory_as_json_over_a_grid(call):
     assert table["hemisphere_probability"] == pytest.approx([0.75, 1.0, 0.5, 0.875])
 
 
+def test_theory_takes_matrices_as_they_are_and_lists_as_rows(call):
+    line = "theory gaussian-flow --mean 1,0 --covariance diag:1,2 --A diag:1,1 --V diag:1,1"
+    code, out, err = call(f"{line} --t 0,0.1 --json")
+    assert code == 0, err
+    shown = json.loads(out)
+    assert shown["t"] == [0.0, 0.1]
+    # V = I: S(t)^-1 = S(0)^-1 - 2 t
+    assert shown["covariance[0]"] == pytest.approx([1.0, 1 / 0.8])
+    assert shown["covariance[3]"] == pytest.approx([2.0, 1 / 0.3])
+    code, out, err = call("theory plateau-energy --masses 0.25,0.75 --beta 1 --json")
+    assert code == 0 and len(next(iter(json.loads(out).values()))) == 1, err
+    _, out, _ = call(
+        "theory gaussian-flow --mean 1,0,0 --covariance diag:1,2,3 --A diag:1,1,1 --V diag:1,1,1"
+    )
+    assert "covariance[8]" in out and "\u2026" not in out  # too wide for a terminal, and whole
+
+
 def test_list_shows_every_member_in_one_line(call):
     from tokenflock.catalogue import entries
 

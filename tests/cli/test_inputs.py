@@ -63,8 +63,14 @@ LINES = [
     ("tour --beta nan", "--beta must be"),
     ("plot [b].nc", "[b].nc does not exist"),
     ("film [b].nc", "[b].nc does not exist"),
+    ("plot nowhere/run.nc", "nowhere/run.nc does not exist"),
+    ("film nowhere/run.nc", "nowhere/run.nc does not exist"),
+    ("simulate --t 3o", "--t must be a number, got '3o'; write e.g. --t 0.5"),
+    ("simulate --beta=", "--beta must be a number, got ''"),
+    ("theory gaussian-speed --covariance 1,2", "Write for example --covariance diag:1."),
     ("theory gaussian-flow --t -1", "--t must be"),
-    ("theory gaussian-speed --mean 1,2", "shapes"),
+    ("theory gaussian-speed --mean 1,2", "--covariance must be of shape (2, 2)"),
+    ("theory gaussian-speed --covariance 1,2;3", "rows of one length"),
     ("theory transition-curve --n 1.5 --t 10", "--n must be a whole number"),
     ("theory transition-curve --n 2:9999:9998 --t 1:9:10000000", "rows needs"),
     ("theory dirac-energy --beta 1e308", "double precision"),
@@ -188,6 +194,10 @@ def test_a_result_is_drawn_as_asked_or_not_at_all(call, tmp_path):
         ("film a.nc --fps 0", "--fps must be"),
         ("film a.nc --size 1280", "--size must be"),
         ("film a.nc --size 100000x100000", "--size must be"),
+        ("film a.nc --size 50x50", "write e.g. --size 1280x720"),
+        ("film a.nc --spin nan", "--spin must be degrees"),
+        ("film a.nc --prompt -1", "--prompt is for several prompts"),
+        ("plot a.nc --prompt 0", "--prompt is for several prompts"),
     ):
         code, _, err = call(line)
         assert_one_line(code, err)
@@ -200,6 +210,39 @@ def test_what_the_user_typed_is_never_translated():
     tokens = ["simulate", "--out", "n=3.nc"]
     told = spoken("n=3.nc is no folder; write n=4", build(tokens), tokens)
     assert told == "n=3.nc is no folder; write --n 4"
+
+
+@pytest.mark.parametrize(
+    ("command", "python", "typed"),
+    [
+        (
+            "plot",
+            "select one, e.g. result.isel(head=0)",
+            "select one, e.g. in Python result.isel(head=0)",
+        ),
+        ("phase", "write e.g. over={'beta': [1.0, 2.0]}", "write e.g. --beta 1,2,4"),
+        ("film", "write e.g. size=(1280, 720)", "write e.g. --size 1280x720"),
+        ("sweep", "free some or choose another --out", "free some or choose another --store"),
+        ("phase", "free some or choose another --out", "free some or choose another --out"),
+    ],
+)
+def test_a_command_never_answers_in_python(command, python, typed):
+    from tokenflock.cli.app import build
+
+    assert spoken(python, build([command]), [command]) == typed
+
+
+def test_a_gap_in_a_file_is_told_and_one_of_ours_is_not_taken_for_it():
+    import xarray as xr
+
+    from tokenflock.cli.opening import doubted
+    from tokenflock.errors import UserError
+
+    result = xr.Dataset({"energy": ("time", [1.0, 2.0])})
+    with pytest.raises(UserError, match=r"has no .*'w'"), doubted("a.nc", result, "drawn"):
+        result["w"]
+    with pytest.raises(KeyError), doubted("a.nc", result, "drawn"):
+        {}["w"]
 
 
 def test_an_unforeseen_error_is_one_line_and_a_traceback_where_wanted(call, monkeypatch):

@@ -198,6 +198,17 @@ def test_a_full_disk_loses_nothing(start, small_disk):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["film.mp4", "film.gif", "film.html"])
+def test_a_full_disk_ends_a_film_in_one_line(start, small_disk, name):
+    disk = small_disk(96)
+    assert start(SIMULATE.replace("--frames 11", "--frames 61"), folder=disk).end()[0] == 0
+    line = f"film run.nc --out {name} --seconds 8 --size 1280x720"
+    code, _, err = start(line, folder=disk).end()
+    assert code == 1 and err.count("\n") == 1 and f"to write {name}; free some" in err, err
+    assert names(disk) == ["run.nc"]
+
+
+@pytest.mark.slow
 def test_read_only_folders_and_no_home_are_borne(start, small_disk, tmp_path):
     disk = small_disk(64, "ro")
     for line in (SIMULATE, PHASE, TRAIN, "reproduce perspective/fig6 --out r"):

@@ -54,6 +54,15 @@ def told(arguments, capsys) -> str:
     return said
 
 
+def test_what_is_no_run_of_ours_is_not_run_again_and_no_law_is_asked_for(result):
+    strange = {"format": 2, "verb": "probe", "dynamics": {"type": "mine/Law", "own": {}}}
+    probe = result.assign_attrs(recipe=json.dumps(strange))
+    with pytest.raises(
+        UserError, match="result must be one of simulate, ensemble, evolve, got 'probe'"
+    ):
+        flock.rerun(probe)
+
+
 def huge(run):
     return run.assign(w=run.w * 0 + 1e300)
 

@@ -50,6 +50,14 @@ def test_finer_steps_are_those_of_the_flow_to_the_same_time():
     assert (np.diff(found.distance.values) < 0).all() and found.divergence.values[1] > 1e-3
 
 
+def test_predictions_are_compared_to_those_of_the_trained_step_also_where_it_is_not_asked_for():
+    model = made(SHARED)
+    whole, part = refine(model, TOKENS, factors=(1, 2, 4)), refine(model, TOKENS, factors=(2, 4))
+    assert part.factor.values.tolist() == [2, 4]
+    for name in part:
+        np.testing.assert_array_equal(part[name], whole[name][1:])
+
+
 def test_past_its_depth_the_layer_goes_on_with_whole_steps():
     model = made(SHARED, seed=1)
     found = extend(model, TOKENS)

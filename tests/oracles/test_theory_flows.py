@@ -278,7 +278,7 @@ def test_position_influence_is_its_power_series():
         (lambda: gaussian_variance(0.1, variance=0.0), "variance"),
         (
             lambda: gaussian_flow(0.1, [1.0, 2.0], [[1.0]], [[1.0]], [[1.0]]),
-            "mean, covariance, A, V",
+            "covariance",
         ),
         (lambda: position_influence(1.2), "s"),
         (lambda: middle_critical_time(0.0), "beta"),
@@ -319,12 +319,22 @@ def test_gaussian_matrices_of_other_sizes_are_refused(form):
     eye, two = np.eye(2), np.ones(2)
     fine = {"mean": two, "covariance": eye, "A": eye, "V": eye}
     form(**fine)
-    wrong = [{"mean": 1.0}, {"mean": np.ones(3)}, {"mean": []}]
-    wrong += [{name: np.eye(3)} for name in ("covariance", "A", "V")]
-    wrong += [{name: np.ones((2, 3))} for name in ("covariance", "A", "V")]
-    for given in wrong:
-        with pytest.raises(ValueError, match=r"^mean, covariance, A, V must be of shapes"):
-            form(**(fine | given))
+    wrong = [("mean", 1.0, "mean"), ("mean", [], "mean"), ("mean", np.ones(3), "covariance")]
+    wrong += [(name, np.eye(3), name) for name in ("covariance", "A", "V")]
+    wrong += [(name, np.ones((2, 3)), name) for name in ("covariance", "A", "V")]
+    wrong += [(name, np.ones((3, 2)), name) for name in ("covariance", "A", "V")]
+    for name, value, blamed in wrong:
+        with pytest.raises(ValueError, match=rf"^{blamed} must be "):
+            form(**(fine | {name: value}))
+
+
+def test_of_several_gaussians_at_a_time_only_the_speed_is_known():
+    eye, several = np.eye(2), np.stack([np.eye(2), 2 * np.eye(2)])
+    assert gaussian_speed(np.ones((2, 2)), several, eye, eye).covariance.shape == (2, 2, 2)
+    with pytest.raises(ValueError, match=r"^mean must be a vector"):
+        gaussian_flow(0.1, np.ones((2, 2)), eye, eye, eye)
+    with pytest.raises(ValueError, match=r"^covariance must be of shape"):
+        gaussian_flow(0.1, np.ones(2), several, eye, eye)
 
 
 def test_at_the_blow_up_itself_there_is_no_variance():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -32,8 +33,6 @@ def learn(jobs: int) -> int:
 
 def with_plugins() -> dict[str, str]:
     """The environment in which pytest finds the plugins beside this file."""
-    import os
-
     here = str(Path(__file__).parent)
     return os.environ | {"PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
 

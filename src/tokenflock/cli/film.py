@@ -29,7 +29,9 @@ def film(
     ] = None,
     shot: FilmOptions = FilmOptions(),
     reel: ReelOptions = ReelOptions(),
-    prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
+    prompt: Annotated[
+        int | None, Parameter(help="which prompt of a probed model, from 0 [default: the first]")
+    ] = None,
 ) -> None:
     """Make a film of a saved run, as mp4, gif or html.
 
@@ -41,12 +43,12 @@ def film(
 
     Example: `tokenflock film run.nc --out run.gif --seconds 6 --fps 20 --theme dark --landscape`
     """
-    out = out or run.with_suffix(".mp4")
-    replaced = replaceable(out)
     from tokenflock.cli.opening import doubted
     from tokenflock.verbs.save_load import load
 
     result = one_prompt(load(run), prompt)
+    out = out or run.with_suffix(".mp4")
+    replaced = replaceable(out)
     keep_compiled()
     from tokenflock.plots import film as make
 

@@ -13,13 +13,16 @@ from typing import get_args
 from cyclopts import App, Argument, CycloptsError
 
 from tokenflock.catalogue import entries, slug
-from tokenflock.cli.values import whole
+from tokenflock.cli.values import number, whole
 from tokenflock.errors import UserError
 
 _ROLES = {"solver": "solvers", "dynamics": "dynamics", "start": "starts", "until": "events"}
-_VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|[^\s,;()\[\]]*[^\s,;.()\[\]]"""
+_VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\([\d, ]*\)|[^\s,;()\[\]]*[^\s,;.()\[\]]"""
 _PAIR = re.compile(rf"(?<![\w=.:-])(\w+)=({_VALUE})")
 _CALL = re.compile(r"\b([A-Z]\w*)\(([^()]*)\)")
+_SWEPT = re.compile(r"over=\{'(\w+)': [^}]*\}")
+_PYTHON = re.compile(r"(?<!in Python )\bresult\.(?=\w+\()")
+_IDENTITY = re.compile(r"\bnp\.eye\((\d{1,3})\)")
 _SUBJECT = re.compile(r"^(?:[A-Z]\w*\.)?(\w+)(?= must | has | needs |:)")
 
 
@@ -30,7 +33,7 @@ def exact(app: App, tokens: Sequence[str]) -> list[str]:
     default.
     """
     kinds = {
-        name: {argument.hint, *get_args(argument.hint)} & {int, float}
+        name: {argument.hint, *get_args(argument.hint)} & {int, float, str}
         for argument in _arguments(app, tokens)
         for name in argument.names
     }
@@ -39,12 +42,17 @@ def exact(app: App, tokens: Sequence[str]) -> list[str]:
         name, tied, value = token.partition("=")
         if not tied:
             name, value = written[-1] if written else "", token
-        kind = kinds.get(name, ())
+        kind = kinds.get(name, {str})
+        if str in kind:
+            written.append(token)
+            continue
         if kind and value.lower() in ("none", "null"):
             raise UserError(f"{name} must be a number, got {value!r}; write one, or leave it out")
         if int in kind:
             value = str(whole(value, name))
             token = f"{name}={value}" if tied else value
+        elif float in kind:
+            number(value, name)
         written.append(token)
     return written
 
@@ -53,6 +61,11 @@ def spoken(message: str, app: App | None, tokens: Sequence[str]) -> str:
     """The message with arguments named as options. What the user typed stays as it was typed."""
     options = _options(app, tokens)
     message, typed = _hidden(message, tokens)
+    message = _SWEPT.sub(lambda at: f"--{at[1].replace('_', '-')} 1,2,4", message)
+    message = _PYTHON.sub("in Python result.", message)
+    message = _IDENTITY.sub(lambda at: f"diag:{','.join('1' * int(at[1]))}", message)
+    if "--store" in options and "--out" not in options:
+        message = message.replace("--out", "--store")
     message = _SUBJECT.sub(lambda at: _option(at[1], options) or at[0], message)
     message = _CALL.sub(lambda at: _member(at[1], at[2], options) if at.start() else at[0], message)
     message = _PAIR.sub(lambda at: _pair(at[1], at[2], options) or at[0], message)
@@ -99,9 +112,11 @@ def _pair(name: str, value: str, options: set[str]) -> str | None:
 
 
 def _typed(value: str) -> str:
-    """A Python value as one types it: no quotes, a list by commas."""
+    """A Python value as one types it: no quotes, a list by commas, a size with an x."""
     if value.startswith("["):
         return value[1:-1].replace(" ", "")
+    if value.startswith("("):
+        return value[1:-1].replace(", ", "x")
     return value.strip("'\"")
 
 

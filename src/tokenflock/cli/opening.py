@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,11 +34,17 @@ def doubted(path: Path, result: xr.Dataset, what: str) -> Iterator[None]:
         raise
     except Exception as error:
         reason = ailment(result)
-        if reason is None and isinstance(error, KeyError):
+        if reason is None and isinstance(error, KeyError) and _of_file(error):
             reason = f"it has no {error.args[0]!r}"
         if reason is None:
             raise
         raise UserError(f"{path} cannot be {what}: {reason}; make it anew") from error
+
+
+def _of_file(error: KeyError) -> bool:
+    """Whether it was a Dataset that had no such key, not a table of ours."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return frames[-1][0].f_globals.get("__name__", "").startswith("xarray.")
 
 
 def ailment(result: xr.Dataset) -> str | None:

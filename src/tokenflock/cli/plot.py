@@ -93,7 +93,9 @@ def plot(
         ),
     ] = "auto",
     picture: PlotOptions = PlotOptions(),
-    prompt: Annotated[int, Parameter(help="which prompt of a probed model, from 0")] = 0,
+    prompt: Annotated[
+        int | None, Parameter(help="which prompt of a probed model, from 0 [default: the first]")
+    ] = None,
     theme: Annotated[
         Literal["light", "dark"], Parameter(help="light for print, dark for a screen")
     ] = "light",
@@ -114,11 +116,11 @@ def plot(
     Example: `tokenflock plot gpt/watch.nc --out training.png`
     """
     picture.check()
-    out = out or run.with_suffix(".png")
-    replaced = replaceable(out)
     from tokenflock.cli.opening import doubted, opened
 
     result = one_prompt(opened(run), prompt)
+    out = out or run.with_suffix(".png")
+    replaced = replaceable(out)
     chosen = _kind(kind, _holds(result))
     keep_compiled()
     from tokenflock import plots
@@ -130,13 +132,15 @@ def plot(
     saved(out, replaced)
 
 
-def one_prompt(result, prompt: int):
+def one_prompt(result, prompt: int | None):
     """A result of one prompt; anything else as it is."""
     if "x" in result and result["x"].dtype.kind not in "fiu":
         raise UserError(f"the file must hold tokens x of numbers, got {result['x'].dtype}")
     if "x" not in result or "prompt" not in result["x"].dims:
+        if prompt is not None:
+            raise UserError("--prompt is for several prompts of a probed model; leave it out")
         return result
-    count = result.sizes["prompt"]
+    count, prompt = result.sizes["prompt"], prompt or 0
     if not 0 <= prompt < count:
         raise UserError(
             f"--prompt must be 0 to {count - 1}, got {prompt}: the file holds {count} prompts"

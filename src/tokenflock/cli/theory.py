@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from tokenflock.catalogue import Entry, Option, find
 from tokenflock.cli.console import console, say
-from tokenflock.cli.values import numbers
+from tokenflock.cli.values import array, numbers
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
 from tokenflock.theory._guard import explains_nan, guarded, numbers_in
@@ -53,7 +53,7 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
     evaluate.__annotations__ = {option.name: option.annotation for option in [form, *options, json]}
     evaluate.__doc__ = (
         f"{entry.summary}\n\n    Numbers: 4, a list 1,2,3, or a range 0.1:9:45 (45"
-        f" values).{_EXAMPLE}"
+        f" values). Matrices: '1,0;0,1', diag:1,2 or a .npy file.{_EXAMPLE}"
     )
     return evaluate
 
@@ -103,10 +103,11 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
             f"{entry.slug} needs --{missing[0].replace('_', '-')}; see: tokenflock theory"
             f" {entry.slug} --help"
         )
+    arrays = {option.name for option in entry.options if _axes(option)}
     lists = {
         name: value
         for name, value in given.items()
-        if isinstance(value, np.ndarray) and value.size > 1
+        if isinstance(value, np.ndarray) and value.size > 1 and name not in arrays
     }
     rows = math.prod(float(value.size) for value in lists.values())
     require_memory(
@@ -120,7 +121,7 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
         else {}
     )
     single = {
-        name: value.item() if isinstance(value, np.ndarray) else value
+        name: value.item() if isinstance(value, np.ndarray) and name not in arrays else value
         for name, value in given.items()
         if name not in lists
     }
@@ -139,10 +140,19 @@ def _argument(option: Option, value: Any) -> Any:
         or "Literal" in option.annotation
     ):
         return value
-    array = numbers(value, f"--{option.name.replace('_', '-')}")
+    name = f"--{option.name.replace('_', '-')}"
+    if _axes(option):
+        return np.array(array(value, name), ndmin=_axes(option))
+    values = numbers(value, name)
     counts = option.annotation.startswith("int") or option.name in ("n", "d", "k", "p")
-    whole = counts and bool(np.all(array == np.round(array)) and np.all(np.abs(array) < 2**62))
-    return array.astype(int) if whole else array
+    whole = counts and bool(np.all(values == np.round(values)) and np.all(np.abs(values) < 2**62))
+    return values.astype(int) if whole else values
+
+
+def _axes(option: Option) -> int:
+    """Axes of an argument that is one array, as its default is: a vector has 1, a matrix 2."""
+    default = option.default or ""
+    return len(default) - len(default.lstrip("("))
 
 
 def _columns(entry: Entry, answer: Any) -> dict[str, np.ndarray]:
@@ -159,10 +169,9 @@ def _columns(entry: Entry, answer: Any) -> dict[str, np.ndarray]:
 def _print(
     entry: Entry, inputs: dict[str, np.ndarray], answers: dict[str, np.ndarray], json: bool
 ) -> None:
-    rows = max(
-        [len(column) for column in inputs.values()]
-        or [max((a.size for a in answers.values()), default=1)]
-    )
+    long = {a.size for a in answers.values()} - {1}
+    whole = long.pop() if len(long) == 1 else 1  # arrays of several sizes stand in one row
+    rows = max([len(column) for column in inputs.values()] or [whole])
     table = {name: column for name, column in inputs.items()}
     for name, value in answers.items():
         flat = (
@@ -177,6 +186,7 @@ def _print(
         clean = {name: [_plain(value) for value in column] for name, column in table.items()}
         console.print(jsonlib.dumps(clean), soft_wrap=True, markup=False)
         return
+    from rich.console import Console
     from rich.table import Table
 
     shown = Table(box=None, padding=(0, 2))
@@ -189,7 +199,9 @@ def _print(
                 for value in row
             )
         )
-    console.print(shown)
+    natural = shown.__rich_measure__(console, console.options.update(max_width=10**6)).maximum
+    wide = Console(highlight=False, width=max(natural, console.width))  # no number is cut to fit
+    wide.print(shown, crop=False)
 
 
 def _plain(value: Any) -> Any:

@@ -49,6 +49,18 @@ def whole(text: str, name: str) -> int:
         raise UserError(f"{name} must be a whole number, got {text!r}") from None
 
 
+def number(text: str, name: str) -> float:
+    """One number.
+
+    >>> number("0.5", "--h"), number("-inf", "--h")
+    (0.5, -inf)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"{name} must be a number, got {text!r}; write e.g. {name} 0.5") from None
+
+
 def wholes(text: str, name: str) -> list[int]:
     """A list or range of whole numbers.
 

@@ -200,11 +200,6 @@ def _numbers(x: Array, *numbers: Any) -> list[Array]:
     return [jnp.asarray(number, x.dtype).reshape(1) for number in numbers]
 
 
-def _number(ref: Any) -> Array:
-    """One of them, in a kernel."""
-    return ref[0]
-
-
 def _scaled(a: Array) -> tuple[Array, Array]:
     """(a over its largest entry, that entry): nothing leaves the range of half precision."""
     top = jnp.max(jnp.abs(a))
@@ -266,7 +261,7 @@ def _shares(how: Listening, Z: Array, top: Array, shift: Array) -> tuple[Array, 
 def _many(q_ref, *refs, how, tile, count):
     """One tile of queries against all keys, products on tensor cores."""
     k_1, k_2, v_1, v_2, w_ref, c_ref, s_ref, out, total = refs
-    here, c = _here(tile), _number(c_ref) * LOG2E
+    here, c = _here(tile), c_ref[0] * LOG2E
     own = q_ref[here, :]
     top = c * jnp.sum(own * own, axis=1) if how.peaked else None
 
@@ -275,7 +270,7 @@ def _many(q_ref, *refs, how, tile, count):
 
     q = _halves(own * 2.0**RAISED)
     heard, Z, top = _hear(q, tiles, w_ref, c, top, out.shape[1], how, tile, count)
-    factor, total[here] = _shares(how, Z, top, _number(s_ref) * LOG2E)
+    factor, total[here] = _shares(how, Z, top, s_ref[0] * LOG2E)
     out[here, :] = factor[:, None] * heard
 
 
@@ -283,7 +278,7 @@ def _alike(x_1, x_2, w_ref, c_ref, s_ref, out, total, *, how, tile, count):
     """The same for unit vectors that are queries, keys and values."""
     here = _here(tile)
     heard, Z, top = _hear_alike(x_1, x_2, w_ref, c_ref, how, tile, count)
-    factor, total[here] = _shares(how, Z, top, _number(s_ref) * LOG2E)
+    factor, total[here] = _shares(how, Z, top, s_ref[0] * LOG2E)
     out[here, :] = factor[:, None] * heard
 
 
@@ -292,8 +287,8 @@ def _layer(*refs, how, after, tile, count):
     x_ref, x_1, x_2, w_ref, c_ref, s_ref, h_ref, y_ref, y_1, y_2 = refs
     here = _here(tile)
     heard, Z, top = _hear_alike(x_1, x_2, w_ref, c_ref, how, tile, count)
-    factor, _ = _shares(how, Z, top, _number(s_ref) * LOG2E)
-    y = after(x_ref[here, :], factor[:, None] * heard, _number(h_ref))
+    factor, _ = _shares(how, Z, top, s_ref[0] * LOG2E)
+    y = after(x_ref[here, :], factor[:, None] * heard, h_ref[0])
     y_ref[here, :] = y
     y_1[here, :], y_2[here, :] = _halves(y * 2.0**RAISED)
 
@@ -305,7 +300,7 @@ def _here(tile: Sides) -> Any:
 
 def _hear_alike(x_1, x_2, w_ref, c_ref, how, tile, count):
     """What unit vectors hear; the largest logit of each is c."""
-    here, c = _here(tile), _number(c_ref) * LOG2E
+    here, c = _here(tile), c_ref[0] * LOG2E
 
     def tiles(keys):
         K = x_1[keys, :], x_2[keys, :]
@@ -370,7 +365,7 @@ def _few(q_ref, k_ref, v_ref, w_ref, c_ref, s_ref, out, total, *, how, tile, cou
     """
     first = pl.program_id(0) * tile.rows
     here = pl.ds(first, tile.rows)
-    c, d, e = _number(c_ref) * LOG2E, q_ref.shape[0], v_ref.shape[0]
+    c, d, e = c_ref[0] * LOG2E, q_ref.shape[0], v_ref.shape[0]
     q = [q_ref[line, here] * c for line in range(d)]
 
     def logits(number, offset):
@@ -399,6 +394,6 @@ def _few(q_ref, k_ref, v_ref, w_ref, c_ref, s_ref, out, total, *, how, tile, cou
     start = (own if how.peaked else jnp.full(tile.rows, LEAST, jnp.float32), zeros, [zeros] * e)
     body = peaked if how.peaked else step
     top, Z, heard = jax.lax.fori_loop(0, _tiles_seen(how, first, tile, count), body, start)
-    factor, total[here] = _shares(how, jnp.sum(Z, axis=1), top, _number(s_ref) * LOG2E)
+    factor, total[here] = _shares(how, jnp.sum(Z, axis=1), top, s_ref[0] * LOG2E)
     for line in range(e):
         out[line, here] = factor * jnp.sum(heard[line], axis=1)

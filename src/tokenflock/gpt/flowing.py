@@ -57,10 +57,12 @@ def _compared(
         )
     factors = sorted(set(factors))
     require(len(factors) > 0 and factors[0] >= 1, "factors", "1 or more", factors)
-    settings = {k: (model.shape.depth * k, step(k)) for k in factors}
-    last = {k: _last(model, jnp.asarray(ids), *map(jnp.asarray, settings[k])) for k in factors}
+    settings = {k: (model.shape.depth * k, step(k)) for k in {1, *factors}}
+    last = {
+        k: _last(model, jnp.asarray(ids), *map(jnp.asarray, how)) for k, how in settings.items()
+    }
     logs = {k: jax.nn.log_softmax(model.read(x)) for k, x in last.items()}
-    finest, trained = last[factors[-1]], logs[factors[0]]
+    finest, trained = last[factors[-1]], logs[1]
     rows = [
         (
             float(

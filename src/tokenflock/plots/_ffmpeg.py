@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +17,7 @@ from tokenflock.plots._scene import Scene
 
 _QUALITY = 18  # of H.264: a smaller number is a larger file
 _TABLE = 256  # colours of a GIF
+_SPARE = 2**16  # bytes: what ffmpeg says of a disk with fewer has no place on it
 _SAMPLES = 7  # pictures whose colours are looked at
 
 
@@ -74,10 +77,10 @@ def _encode(
                 coder.wait()
         if failed:
             log.seek(0)
-            raise UserError(
-                "ffmpeg could not write the film; is the disk full? It said:"
-                f" {log.read().decode().strip()[-300:]}"
-            )
+            said = log.read().decode(errors="replace").strip()[-300:]
+            if "No space left" in said or shutil.disk_usage(path.parent).free < _SPARE:
+                raise OSError(errno.ENOSPC, said)
+            raise UserError(f"ffmpeg could not write the film: {said or 'it gives no reason'}")
 
 
 def _write_palette(path: Path, scene: Scene) -> None:

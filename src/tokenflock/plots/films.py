@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -77,7 +78,7 @@ def film(
       title: what stands above it; what ran unless given.
     """
     path, how = Path(path), Shot.of(shot)
-    size = _checked(path, fps, seconds, size, how.tail)
+    size = _checked(path, fps, seconds, size, how)
     run = timed(result) if is_spread(result) else story(_moving(result, how.between, fps))
     how = _settled(how, run)
     count = run.frames if seconds is None else max(1, round(seconds * fps))
@@ -112,7 +113,7 @@ def _settled(shot: Shot, run: Story | Spread) -> Shot:
 
 
 def _checked(
-    path: Path, fps: float, seconds: float | None, size: tuple[int, int] | None, tail: int
+    path: Path, fps: float, seconds: float | None, size: tuple[int, int] | None, shot: Shot
 ) -> tuple[int, int]:
     """Refuse what cannot be filmed, before any work is done.
 
@@ -135,7 +136,10 @@ def _checked(
         seconds,
         "write e.g. seconds=20",
     )
-    require(tail >= 0, "tail", "0 or more", tail)
+    require(shot.tail >= 0, "tail", "0 or more", shot.tail)
+    for name in ("spin", "azimuth", "elevation"):
+        angle = getattr(shot, name)
+        require(angle is None or math.isfinite(angle), name, "degrees", angle)
     width, height = size or _SIZES[suffix]
     require(
         min(width, height) >= 120 and max(width, height) <= 8192,

@@ -102,19 +102,26 @@ def gaussian_speed(
     [[8.]]
     """
     m, S, A, V = (
-        finite(name, x, "np.eye(d)")
+        finite(name, x, "np.eye(2)")
         for name, x in (("mean", mean), ("covariance", covariance), ("A", A), ("V", V))
     )
-    d = m.shape[-1] if m.ndim else 0
-    if not d or any(x.shape[-2:] != (d, d) for x in (S, A, V)):
-        shapes = [x.shape for x in (m, S, A, V)]
-        refuse(
-            "mean, covariance, A, V", "of shapes (d,), (d, d), (d, d), (d, d)", shapes, "np.eye(d)"
-        )
+    _fit(m, {"covariance": S, "A": A, "V": V})
     field = V @ S @ np.swapaxes(A, -1, -2)
     half = field @ S
     mean_speed = np.einsum("...ab,...b->...a", V + field, m)
     return Moments(mean_speed, half + np.swapaxes(half, -1, -2))
+
+
+def _fit(mean: NDArray, matrices: dict[str, NDArray], several: bool = True) -> int:
+    """The dimension, or an error that names the first which is not of it; `several` at a time?"""
+    d = mean.shape[-1] if mean.ndim else 0
+    if d == 0 or not (several or mean.ndim == 1):
+        refuse("mean", "a vector of d numbers", mean.tolist(), "[1.0, 0.0]")
+    for name, x in matrices.items():
+        if x.shape[-2:] != (d, d) or not (several or x.ndim == 2):
+            wanted = f"of shape {(d, d)}, since the mean has {d} numbers"
+            refuse(name, wanted, x.shape, f"np.eye({d})")
+    return d
 
 
 def gaussian_flow(
@@ -141,12 +148,7 @@ def gaussian_flow(
     if t.size == 0:
         refuse("t", "one time or several", t.tolist(), "0.1")
     m, S = np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
-    d = m.shape[-1] if m.ndim == 1 else 0
-    if not d or any(np.shape(x) != (d, d) for x in (S, A, V)):
-        shapes = [np.shape(x) for x in (mean, covariance, A, V)]
-        refuse(
-            "mean, covariance, A, V", "of shapes (d,), (d, d), (d, d), (d, d)", shapes, "np.eye(d)"
-        )
+    d = _fit(m, {"covariance": S, "A": np.asarray(A), "V": np.asarray(V)}, several=False)
 
     def speed(_: float, state: NDArray) -> NDArray:
         moments = gaussian_speed(state[:d], state[d:].reshape(d, d), A, V)

@@ -41,9 +41,9 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
     >>> flock.member(many, beta=4, repeat=7).attrs["title"]
     'tokenflock: SelfAttention(beta=4.0, repulsive=False)'
     """
-    recipe = {"until": None, "part": {}} | recipes.loads(result.attrs.get("recipe", "{}"))
-    verb = recipe.get("verb", "a Dataset without a recipe")
+    verb = recipes.plain_recipe(result).get("verb", "a Dataset without a recipe")
     require(verb == "ensemble", "result", "an ensemble", f"{verb!r:.80}")
+    recipe = {"until": None, "part": {}} | recipes.loads(result.attrs["recipe"])
     parts, number, dtype = *_cell(result, recipe, where), recipe["dtype"]
     when = When(recipe["t"], recipe["times"], recipe["frames"])
     end = float(schedule(parts["solver"], *when)[1][-1])

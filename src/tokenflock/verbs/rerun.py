@@ -69,11 +69,10 @@ def rerun(result: xr.Dataset, **changes: Any) -> xr.Dataset:
     >>> flock.rerun(run, beta=9, n=4).attrs["title"]
     'tokenflock: SelfAttention(beta=9.0, repulsive=False)'
     """
-    recipe = recipes.loads(result.attrs.get("recipe", "{}"))
-    name = recipe.get("verb", "a Dataset without a recipe")
+    name = recipes.plain_recipe(result).get("verb", "a Dataset without a recipe")
     known = isinstance(name, str) and name in _VERBS
     require(known, "result", f"one of {', '.join(_VERBS)}", f"{name!r:.80}")
-    recipe = _LATER | recipe
+    recipe = _LATER | recipes.loads(result.attrs["recipe"])
     lacking = [key for key in (*_ROLES, *_VERBS[name]) if key not in recipe]
     require(not lacking, "the recipe", "complete", f"one without {', '.join(lacking)}")
     _check(name, recipe)
