@@ -312,7 +312,8 @@ class GradientFlow(Dynamics):
 class Around(Dynamics):
     """A law built around another one, its `base`, whose space, shape and symmetries it keeps."""
 
-    base: eqx.AbstractVar[Dynamics]
+    if TYPE_CHECKING:  # no field here: each member chooses its place among its own
+        base: ClassVar[Dynamics]
 
     @property
     def space(self) -> Space:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
-
-import equinox as eqx
-from jaxtyping import Key
+from typing import ClassVar
 
 from tokenflock.dynamics.block import Block
-from tokenflock.dynamics.dynamics import Dynamics, MeanField
+from tokenflock.dynamics.dynamics import Around, Dynamics, MeanField
 from tokenflock.dynamics.neural_ode import NeuralODE
 from tokenflock.dynamics.rescaled_attention import RescaledAttention
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.errors import UserError, require
-from tokenflock.parts.placement import SECOND, Placement
-from tokenflock.shapes import Array, Points, Rows, Scalar, Time, Tokens, Weights
+from tokenflock.parts.placement import SECOND
+from tokenflock.shapes import Points, Rows, Time, Tokens, Weights
 from tokenflock.spaces import Space
 
 
@@ -32,7 +29,7 @@ class _Perceptron(Dynamics):
         return self.block.think(t, x)
 
 
-class FeedForward(MeanField):
+class FeedForward(Around, MeanField):
     """Attention with a feed-forward part, both inside the projection.
 
         dx_i/dt = P_{x_i} ( attention_i(x) + W sigma(A x_i + b) )
@@ -98,65 +95,13 @@ class FeedForward(MeanField):
             )
         return self.base
 
-    def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
-        return self.base.attention_matrix(t, x, w)
-
-    def shake(self, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
-        return self.base.shake(t, x, w, key)
-
-    def diffusion(self, t: Time, x: Tokens, w: Weights) -> Scalar:
-        return self.base.diffusion(t, x, w)
+    @property
+    def interaction(self) -> None:
+        return None
 
     @property
-    def space(self) -> Space:
-        return self.base.space
-
-    @property
-    def place(self) -> Placement:
-        return self.base.place
-
-    @property
-    def core(self) -> Dynamics:
-        return self.base.core
-
-    @property
-    def layers_around(self) -> tuple[Dynamics, ...]:
-        return (self, *self.base.layers_around)
-
-    @property
-    def interacts(self) -> bool:
-        return self.base.interacts
-
-    @property
-    def bounded(self) -> bool:
-        return self.base.bounded
-
-    @property
-    def noisy(self) -> bool:
-        return self.base.noisy
-
-    @property
-    def smooth(self) -> bool:
-        return self.base.smooth
-
-    @property
-    def matrices_at(self) -> tuple[str, ...] | None:
-        return None if self.base.matrices_at is None else ("base", *self.base.matrices_at)
-
-    @property
-    def stack(self) -> int | None:
-        return self.base.stack
-
-    def with_matrices(self, Q: Any, V: Any) -> Dynamics:
-        return eqx.tree_at(lambda law: law.base, self, self.base.with_matrices(Q, V))
-
-    @property
-    def exchangeable(self) -> bool:
-        return self.base.exchangeable
-
-    @property
-    def particles(self) -> int | None:
-        return self.base.particles
+    def isotropic(self) -> bool:
+        return False
 
     @property
     def sublayers(self) -> tuple[Dynamics, ...]:
