@@ -17,7 +17,8 @@ import pytest
 ROOT = Path(__file__).parents[1] / "src" / "tokenflock"
 ORDER = [
     {"errors", "shapes", "catalogue"},
-    {"frozen", "theory", "files"},
+    {"frozen", "theory", "locks"},
+    {"files"},
     {"precision", "spaces"},
     {"starts", "dynamics", "parts"},
     {"matrices", "solvers", "observables"},

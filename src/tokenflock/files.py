@@ -9,15 +9,18 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tokenflock.errors import UserError
+from tokenflock.locks import locked
 
 _PREFIX = ".tokenflock-"  # a folder beside the file that is being written: prefix, process, chance
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_LIVE: set[Path] = set()  # such folders of this process
+_LIVE: dict[Path, bool] = {}  # such folders of this process, and whether theirs is soon written
+_STALE = 7 * 86_400  # seconds: what is older is nobody's, on a disk that knows no locks
 NETCDF = "netCDF"
 _MARKS: dict[str, Callable[[bytes], bool]] = {  # how the files that tokenflock writes begin
     NETCDF: lambda head: head.startswith(b"\x89HDF\r\n\x1a\n"),
@@ -44,16 +47,17 @@ class NoSpace(OSError):
 
 
 @contextmanager
-def whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+def whole(path: str | os.PathLike[str], lasting: bool = False) -> Iterator[Path]:
     """A place to write a file to.
 
     It gets the name `path` once it is complete; where the writing fails, nothing is left. A link
     stays a link: its target is written. A file that is replaced hands on its mode and its owner.
-    What processes that were killed left in the folder is cleared away.
+    What processes that were killed left in the folder is cleared away. `lasting` says that the file
+    grows while something is computed: who stops that does not wait for it (see `busy`).
     """
     target = Path(path).resolve()
     _clear(target.parent)
-    with told(target), _beside(target) as folder:
+    with told(target), _beside(target, lasting) as folder:
         part = folder / target.name
         yield part
         with open(part, "r+b") as written:
@@ -86,11 +90,11 @@ def put(path: Path, data: bytes, through: Path) -> None:
 
 
 @contextmanager
-def whole_stream(path: str | os.PathLike[str]) -> Iterator[Stream]:
+def whole_stream(path: str | os.PathLike[str], lasting: bool = False) -> Iterator[Stream]:
     """A stream for a library that cannot bear a full disk (HDF5 crashes): it never fails while it
     is written to; the failure is told at the end, or by `Stream.check`.
     """
-    with whole(path) as part, open(part, "w+b", buffering=0) as file:
+    with whole(path, lasting) as part, open(part, "w+b", buffering=0) as file:
         stream = Stream(file)
         with ExitStack() as quiet:
             quiet.push(lambda kind, error, _: isinstance(error, Exception) and bool(stream.failed))
@@ -152,6 +156,24 @@ class Stream(io.RawIOBase):
         except OSError as error:
             self.failed = self.failed or error
             return size
+
+
+def received(path: str | os.PathLike[str], most: int) -> bytes:
+    """The bytes of a file that somebody may have sent: no pipe or device, at most so many bytes.
+
+    A file that is not there is a FileNotFoundError.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # waits for no writer
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise UserError(f"{path} is a folder, a pipe or a device; it must be a file")
+        if about.st_size > most:
+            raise UserError(f"{path} holds {about.st_size:,} bytes; at most {most:,} are read")
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(handle)
 
 
 def writable(path: str | os.PathLike[str]) -> bool:
@@ -226,29 +248,6 @@ def cache_folder() -> Path | None:
     return place if os.access(place, os.W_OK) else None
 
 
-@contextmanager
-def alone(path: Path, doing: str) -> Iterator[None]:
-    """Hold a lock, so that of two processes which add to one output the second is refused.
-
-    The lock lies on the folder `path` itself, or on a hidden file beside the file `path`, which
-    goes when the work ends. It dies with its process, however that ends.
-    """
-    lock = path if path.is_dir() else path.with_name(f".{path.name}.lock")
-    handle = _locked(
-        lock,
-        lambda: UserError(
-            f"{path}: another process is {doing}; wait for it to end, or choose another --out"
-        ),
-    )
-    try:
-        yield
-    finally:
-        if handle is not None:
-            if not lock.is_dir():
-                lock.unlink(missing_ok=True)
-            os.close(handle)
-
-
 def discard() -> None:
     """Remove what this process is writing: it is about to end."""
     for folder in list(_LIVE):
@@ -256,46 +255,37 @@ def discard() -> None:
 
 
 def busy() -> bool:
-    """Whether a file is being written now."""
-    return bool(_LIVE)
-
-
-def _locked(lock: Path, refused: Callable[[], UserError]) -> int | None:
-    """An open handle that holds the lock, or None where the system knows no such locks."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    while True:
-        try:
-            flags = os.O_RDONLY if lock.is_dir() else os.O_RDWR | os.O_CREAT
-            handle = os.open(lock, flags, 0o644)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            raise refused() from None
-        except OSError:  # some network file systems know no locks
-            os.close(handle)
-            return None
-        with suppress(OSError):
-            if os.stat(lock).st_ino == os.fstat(handle).st_ino:
-                return handle
-        os.close(handle)  # its last owner removed it meanwhile: lock the new one
+    """Whether a file is being written that will soon be complete."""
+    return any(_LIVE.values())
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A hidden folder beside a file, whose name says which process it belongs to."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=target.parent))
-    _LIVE.add(folder)
+def _beside(target: Path, lasting: bool) -> Iterator[Path]:
+    """A hidden folder beside a file, which a lock keeps for this process, named in it."""
+    folder, handle = _kept(target.parent)
+    _LIVE[folder] = not lasting
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        _LIVE.discard(folder)
+        _LIVE.pop(folder, None)
+        if handle is not None:
+            os.close(handle)
+
+
+def _kept(place: Path) -> tuple[Path, int | None]:
+    """A new hidden folder and the handle that locks it; None where the system knows no locks."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=place))
+        try:
+            handle = locked(folder)
+        except BlockingIOError:  # somebody took it for a leftover before it was locked
+            continue
+        except OSError:
+            return folder, None
+        if folder.is_dir():
+            return folder, handle
+        os.close(handle)
 
 
 @contextmanager
@@ -325,12 +315,23 @@ def _clear(folder: Path) -> None:
     with suppress(OSError):
         for left in folder.glob(f"{_PREFIX}*"):
             owner = re.fullmatch(re.escape(_PREFIX) + r"(\d+)-\w+", left.name)
-            if owner and not _runs(int(owner[1])):
+            if owner and not _runs(int(owner[1])) and not _held(left):
                 shutil.rmtree(left, ignore_errors=True)
 
 
+def _held(left: Path) -> bool:
+    """Whether a process somewhere, be it in another container, still writes to a hidden folder."""
+    try:
+        os.close(locked(left))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return time.time() - left.stat().st_mtime < _STALE
+    return False
+
+
 def _runs(process: int) -> bool:
-    """Whether a process is there; True where that cannot be told."""
+    """Whether a process is there, among those seen from here; True where that cannot be told."""
     if os.name != "posix":
         return True
     try:

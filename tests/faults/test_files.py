@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import resource
 import stat
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ import xarray as xr
 import tokenflock as flock
 from tokenflock import files
 from tokenflock.errors import UserError
-from tokenflock.files import NETCDF, NoSpace, alone, replaceable, whole, writable
+from tokenflock.files import NETCDF, NoSpace, replaceable, whole, writable
+from tokenflock.locks import alone
 from tokenflock.probing.streaming import File
 
 
@@ -70,6 +73,54 @@ def test_what_a_killed_process_left_is_cleared_and_what_a_living_one_writes_is_n
     assert names(tmp_path) == sorted(
         [f".tokenflock-{os.getppid()}-alive", ".tokenflock-notes", "run.nc"]
     )
+
+
+def test_what_a_process_of_another_container_writes_is_not_cleared(tmp_path):
+    """Its number is nobody's here; its lock says that it lives."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    other = tmp_path / f".tokenflock-{gone.pid}-other"
+    other.mkdir()
+    handle = os.open(other, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    flock.save(result(), tmp_path / "run.nc")
+    assert names(tmp_path) == [other.name, "run.nc"]
+    os.close(handle)
+    flock.save(result(), tmp_path / "run.nc")
+    assert names(tmp_path) == ["run.nc"]
+
+
+def test_the_hidden_folder_is_locked_as_long_as_it_is_written_to(tmp_path):
+    with whole(tmp_path / "a") as part:
+        handle = os.open(part.parent, os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        part.write_text("a")
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(handle)
+
+
+def test_who_stops_waits_for_a_file_that_is_soon_written_not_for_one_that_grows(tmp_path):
+    with whole(tmp_path / "a") as part:
+        assert files.busy()
+        part.write_text("a")
+    with whole(tmp_path / "b", lasting=True) as part:
+        assert not files.busy()
+        part.write_text("b")
+    assert not files.busy()
+
+
+def test_what_was_sent_is_read_from_files_only_and_within_bounds(tmp_path):
+    (tmp_path / "a").write_bytes(b"12345")
+    os.mkfifo(tmp_path / "pipe")
+    assert files.received(tmp_path / "a", 5) == b"12345"
+    with pytest.raises(UserError, match="holds 5 bytes; at most 4"):
+        files.received(tmp_path / "a", 4)
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(UserError, match="must be a file"):
+            files.received(path, 100)
+    with pytest.raises(FileNotFoundError):
+        files.received(tmp_path / "b", 100)
 
 
 def test_a_writing_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):

@@ -33,12 +33,16 @@ def degrees(beta: float, tolerance: float) -> int:
     >>> degrees(4.0, 1e-16), degrees(100.0, 1e-16)
     (23, 94)
     """
-    l = np.arange(64 + int(12 * np.sqrt(abs(beta))))
-    terms = (2 * l + 1) * np.exp(
-        log_kernel_eigenvalue(l, beta, 3) - log_kernel_eigenvalue(0, beta, 3)
-    )
-    beyond = np.cumsum(terms[::-1])[::-1]  # this term and all later ones
-    return max(1, int(np.argmax(beyond <= tolerance)) - 1)
+    count = 64 + int(12 * np.sqrt(abs(beta)))
+    while True:
+        l = np.arange(count)
+        terms = (2 * l + 1) * np.exp(
+            log_kernel_eigenvalue(l, beta, 3) - log_kernel_eigenvalue(0, beta, 3)
+        )
+        beyond = np.cumsum(terms[::-1])[::-1]  # this term and all later ones
+        if beyond[-1] <= tolerance:
+            return max(1, int(np.argmax(beyond <= tolerance)) - 1)
+        count *= 2
 
 
 @partial(jax.jit, static_argnames=("d", "order"))

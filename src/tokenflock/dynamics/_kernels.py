@@ -34,8 +34,9 @@ def softmax(S: Rows, w: Weights) -> Rows:
     """A_ij = w_j e^{S_ij} / sum_k w_k e^{S_ik}, for logits of any size.
 
     Only the maximum is masked by w > 0 (and held constant for derivatives); the exponentials are
-    not, so that derivatives with respect to weights are right even at weight zero. A row that sees
-    no token of positive weight is zero.
+    not, so that derivatives with respect to weights are right even at weight zero (of a logit that
+    lies more than 60 above the maximum, as if it were 60 above). A row that sees no token of
+    positive weight is zero.
     """
     E, Z = exponentials(S, w)
     return E / Z

@@ -63,7 +63,8 @@ def period_of(t: Time, period: float | None) -> Any:
     """
     if period is None:
         return 0
-    return jnp.floor(jnp.asarray(t) / period * (1 + 1e-6)).astype(int)
+    passed = jnp.asarray(t) / period
+    return jnp.floor(passed * (1 + 8 * jnp.finfo(passed.dtype).eps) + 1e-6).astype(int)
 
 
 def check_attention(name: str, Q: Matrix, K: Matrix, V: Matrix, heads: bool = False) -> None:

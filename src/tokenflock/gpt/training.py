@@ -18,7 +18,7 @@ import numpy as np
 import optax
 
 from tokenflock.errors import SimulationError, UserError
-from tokenflock.files import alone, made_folder
+from tokenflock.files import made_folder
 from tokenflock.gpt import text as texts
 from tokenflock.gpt.checkpoint import (
     WEIGHTS,
@@ -33,6 +33,7 @@ from tokenflock.gpt.checkpoint import (
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.settings import Schedule, Shape
 from tokenflock.gpt.watching import Watcher
+from tokenflock.locks import alone
 from tokenflock.shapes import Array
 
 # windows of the held-out text that are validated on while training; at the end it is all of them
@@ -193,9 +194,10 @@ def validate(
     Over `most` of them, evenly spread, where given.
     """
     starts = np.arange(0, len(data) - context, context, dtype=np.int32)
-    if most is not None and most < len(starts):
-        starts = starts[np.linspace(0, len(starts) - 1, most).astype(int)]
-    batch = min(32, len(starts))
+    count = len(starts) if most is None else min(most, len(starts))
+    batch = min(32, count)
+    if count < len(starts):
+        starts = starts[np.linspace(0, len(starts) - 1, count // batch * batch).astype(int)]
     whole = starts[: len(starts) // batch * batch].reshape(-1, batch)
     return float(jnp.mean(_losses(model, jnp.asarray(data), jnp.asarray(whole), context)))
 

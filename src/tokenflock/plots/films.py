@@ -83,7 +83,7 @@ def film(
     how = _settled(how, run)
     count = run.frames if seconds is None else max(1, round(seconds * fps))
     frames = np.linspace(0, run.frames - 1, count).round().astype(int)
-    with style(theme) as colours, whole(path) as part:
+    with style(theme) as colours, whole(path, lasting=True) as part:
         scene = (
             DensityStage(run, colours, size, frames, how)
             if isinstance(run, Spread)

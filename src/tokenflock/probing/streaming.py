@@ -53,7 +53,7 @@ class File:
 
     def __enter__(self) -> File:
         with ExitStack() as stack:
-            self.stream = stack.enter_context(whole_stream(self.path))
+            self.stream = stack.enter_context(whole_stream(self.path, lasting=True))
             self.file = stack.enter_context(h5netcdf.File(self.stream, "w"))
             self.stack = stack.pop_all()
         return self

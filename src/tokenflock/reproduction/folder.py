@@ -15,7 +15,8 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError
-from tokenflock.files import alone, is_ours, whole, whole_stream
+from tokenflock.files import is_ours, whole, whole_stream
+from tokenflock.locks import alone
 from tokenflock.pages.paper import page
 from tokenflock.reproduction.claim import FAILS, Claim
 from tokenflock.reproduction.item import Item, find

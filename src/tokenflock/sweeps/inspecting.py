@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from tokenflock.errors import UserError
-from tokenflock.files import alone
+from tokenflock.locks import alone
 from tokenflock.sweeps.store import Store
 
 

@@ -25,7 +25,8 @@ import numpy as np
 
 from tokenflock import __version__
 from tokenflock.errors import UserError
-from tokenflock.files import alone, made_folder, put, whole
+from tokenflock.files import made_folder, put, whole
+from tokenflock.locks import alone
 from tokenflock.sweeps.arrays import ZarrArray, group, read_group
 from tokenflock.sweeps.cut import Cut
 from tokenflock.sweeps.log import Log, Standing

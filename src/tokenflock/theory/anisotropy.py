@@ -34,7 +34,9 @@ def trap_window(eigenvalue: ArrayLike = 1.0) -> Window:
     0.7615941560 1.1996786403
     """
     c = above("eigenvalue", finite("eigenvalue", eigenvalue), 0, "1.0")
-    high = bracketed_root(lambda x: x * np.tanh(x) - c, np.zeros(c.shape), c + 1)
+    # x/(1 + x) <= tanh(x) <= x
+    above_it = c / 2 + np.sqrt(c) * (np.sqrt(c + 4) / 2)
+    high = bracketed_root(lambda x: x * np.tanh(x) - c, np.sqrt(c), above_it)
     return Window((c * np.tanh(c))[()], high[()])
 
 

@@ -155,7 +155,7 @@ def gaussian_flow(
         return np.concatenate([moments.mean, moments.covariance.ravel()])
 
     def huge(_: float, state: NDArray) -> float:
-        return 1e12 * np.abs(S).max() - np.abs(state[d:]).max()
+        return 1e12 * (np.abs(S).max() or 1.0) - np.abs(state[d:]).max()
 
     huge.terminal = True
     times, back = np.unique(t, return_inverse=True)

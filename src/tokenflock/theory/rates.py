@@ -78,11 +78,16 @@ def fastest_mode(
     beta, d, kappa = np.broadcast_arrays(beta, d, above("kappa", kappa, 0, "10.0"))
     if beta.max(initial=0) > 1e10:
         refuse("beta", "at most 1e10", float(beta.max()), "4.0")
-    modes = np.arange(1, int(np.sqrt(2 * beta.max(initial=0))) + 6)
+    count = int(np.sqrt(2 * beta.max(initial=0))) + 6
     if choice("model", model, _MODELS) == "USA" and np.isinf(kappa).all():
         model = "SA"  # the same order, and no overflow
-    rates = growth_rate(modes, beta[..., None], d[..., None], model, kappa[..., None])
-    return modes[np.argmax(rates, axis=-1)].astype(float)[()]
+    while True:
+        modes = np.arange(1, count + 1)
+        rates = growth_rate(modes, beta[..., None], d[..., None], model, kappa[..., None])
+        best = np.argmax(rates, axis=-1)
+        if best.max(initial=0) < count - 1:  # past the top: later ones are slower still
+            return modes[best].astype(float)[()]
+        count *= 2
 
 
 def mode_switch(k: ArrayLike = 1, d: ArrayLike = 2, model: str = "SA") -> Numbers:

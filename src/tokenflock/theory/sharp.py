@@ -93,7 +93,7 @@ def plateau_energy(
     0.52
     """
     masses, beta = within("masses", masses, 0, 1, "[0.5, 0.5]"), real("beta", beta)
-    if masses.ndim == 0 or not np.allclose(masses.sum(-1), 1, atol=1e-9):
+    if masses.ndim == 0 or not np.allclose(masses.sum(-1), 1, rtol=0, atol=1e-9):
         refuse(
             "masses", "numbers that sum to one along the last axis", masses.tolist(), "[0.5, 0.5]"
         )
