@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -27,12 +28,24 @@ from tokenflock.files import cache_folder
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but the tab and the end of a line
 WAITING = "compiling, once for this size, unless that is done"
+
+
+def visible(text: str) -> str:
+    """A text of a file or of a model as a terminal may show it: no character in it steers the
+    terminal.
+
+    >>> visible("red \\x1b[31m") == "red \ufffd[31m"
+    True
+    """
+    return _STEERING.sub("\ufffd", text)
 
 
 def complain(message: str) -> None:
     """One sentence on standard error: in lines of whole words on a terminal, else in one line."""
-    text = Text.assemble(("error:", "bold red"), " ", " ".join(message.split()))
+    words = " ".join(visible(message).split())
+    text = Text.assemble(("error:", "bold red"), " ", words)
     hanging(text, 7, errors)
 
 
@@ -69,7 +82,7 @@ def say(text: str, title: str = "", indent: int = 0) -> None:
 
     With an indent it is several lines on a terminal that is too narrow (see `hanging`).
     """
-    whole = Text.assemble((title, "bold"), text)
+    whole = Text.assemble((visible(title), "bold"), visible(text))
     hanging(whole, indent) if indent else console.print(whole, soft_wrap=True)
 
 
