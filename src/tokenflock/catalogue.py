@@ -41,6 +41,7 @@ PARTS = {  # the families of parts, and what a bare value (`heads=4`) is the fir
     "Placement": None,
     "Noise": None,
 }
+LONGEST = 60  # characters of a name that is looked up
 _ROOT = Path(__file__).parent
 _OWN: list[Entry] = []  # members that the user brought along
 # files that hold a base class
@@ -119,8 +120,13 @@ def _namesake(kind: str, wanted: str) -> Entry | None:
     """The member of this library whose file has its name, as most have: one file is read sooner
     than all of them.
     """
-    path = _ROOT / kind / f"{wanted.replace('-', '_')}.py"
-    if not wanted.replace("-", "").isalnum() or path.stem in _ABSTRACT or not path.is_file():
+    path = _ROOT / kind / f"{wanted[:LONGEST].replace('-', '_')}.py"
+    if (
+        len(wanted) > LONGEST
+        or not wanted.replace("-", "").isalnum()
+        or path.stem in _ABSTRACT
+        or not path.is_file()
+    ):
         return None
     return next((entry for entry in _read(kind, path) if entry.slug == wanted), None)
 
@@ -199,7 +205,7 @@ def find(kind: str, name: str) -> Entry:
 
     near = get_close_matches(wanted, table, n=3, cutoff=0.4) or sorted(table)
     raise UserError(
-        f"{kind} has no member {name!r}; try {', '.join(near)} (all: tokenflock list {kind})"
+        f"{kind} has no member {name!r:.80}; try {', '.join(near)} (all: tokenflock list {kind})"
     )
 
 
@@ -241,7 +247,7 @@ def part(of: str, name: str) -> tuple[Entry, str | None]:
     bare = next((entry for entry in known.values() if entry.name == PARTS[of]), None)
     if bare is not None and _could_be(bare.options[0], name):
         return bare, name
-    raise UserError(f"one of {', '.join(sorted(known))}, got {name!r}")
+    raise UserError(f"one of {', '.join(sorted(known))}, got {name!r:.80}")
 
 
 def _could_be(option: Option, text: str) -> bool:

@@ -158,20 +158,25 @@ class Stream(io.RawIOBase):
             return size
 
 
-def received(path: str | os.PathLike[str], most: int) -> bytes:
+def received(path: str | os.PathLike[str], most: int, pipe: bool = False) -> bytes:
     """The bytes of a file that somebody may have sent: no pipe or device, at most so many bytes.
 
-    A file that is not there is a FileNotFoundError.
+    With `pipe` it may also be a pipe, which the user named on purpose: `--text <(command)`. A file
+    that is not there is a FileNotFoundError.
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # waits for no writer
+    waits = 0 if pipe else getattr(os, "O_NONBLOCK", 0)  # for a writer, only where one is expected
+    handle = os.open(path, os.O_RDONLY | waits)
     try:
         about = os.fstat(handle)
+        if pipe and stat.S_ISFIFO(about.st_mode):
+            with open(handle, "rb", closefd=False) as file:
+                return file.read(most)
         if not stat.S_ISREG(about.st_mode):
             raise UserError(f"{path} is a folder, a pipe or a device; it must be a file")
         if about.st_size > most:
             raise UserError(f"{path} holds {about.st_size:,} bytes; at most {most:,} are read")
         with open(handle, "rb", closefd=False) as file:
-            return file.read(most)
+            return file.read(about.st_size)
     finally:
         os.close(handle)
 
@@ -198,6 +203,13 @@ def writable(path: str | os.PathLike[str]) -> bool:
         target.exists() and not os.access(target, os.W_OK)
     ):
         raise UserError(f"{path} cannot be written; choose another path")
+    try:
+        with told(target):
+            os.rmdir(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=target.parent))
+    except NoSpace:
+        raise
+    except OSError:  # a folder of the system, in which nothing can be made
+        raise UserError(f"{path} cannot be written; choose another path") from None
     return target.exists()
 
 
@@ -207,6 +219,11 @@ def replaceable(path: str | os.PathLike[str], kind: str | None = None) -> bool:
     """
     path = Path(path)
     there = writable(path)
+    if kind == NETCDF and path.suffix.lower() in (*_MARKS, ".jpg", ".jpeg", ".avi", ".webm"):
+        raise UserError(
+            f"{path} is written as netCDF, which is no {path.suffix} file; write e.g."
+            f" {path.with_suffix('.nc')}"
+        )
     kind = kind or path.suffix.lower()
     if there and not is_ours(path, kind):
         raise UserError(

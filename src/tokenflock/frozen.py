@@ -196,7 +196,7 @@ def _wanted(kinds: Sequence[Kind]) -> str:
 
 def _example(kind: type) -> str:
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    words = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split()).rstrip(".")
+    words = " ".join((inspect.getdoc(kind) or "").partition("\n\n")[0].split()).rstrip(".:")
     return f"{article} {kind.__name__}" + (f" ({words[0].lower()}{words[1:]})" if words else "")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
+from tokenflock.catalogue import entries
 from tokenflock.cli.app import COMMANDS
 
 
@@ -149,6 +150,60 @@ def test_theory_takes_matrices_as_they_are_and_lists_as_rows(call):
         "theory gaussian-flow --mean 1,0,0 --covariance diag:1,2,3 --A diag:1,1,1 --V diag:1,1,1"
     )
     assert "covariance[8]" in out and "\u2026" not in out  # too wide for a terminal, and whole
+
+
+FORMS = [entry.slug for entry in entries("theory")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_help_of_a_closed_form_has_its_own_example_which_runs(call, form):
+    _, out, _ = call(f"theory {form} --help")
+    words = " ".join(out.split())
+    assert words.startswith(f"Usage: tokenflock theory {form} [OPTIONS]")
+    line = words.partition("Example: tokenflock ")[2].partition(" \u256d")[0]
+    assert line.startswith(f"theory {form} --")
+    code, shown, err = call(line.replace("'", ""))
+    assert code == 0 and len(shown.splitlines()) >= 2, err
+    defaults = call(f"theory {form} --json")[1]
+    assert call(line.replace("'", "") + " --json")[1] == defaults  # it says the defaults
+
+
+def test_the_help_of_a_closed_form_says_what_its_options_are(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = call("theory transition-curve --help")
+    rows = [line.strip("\u2502 ") for line in out.splitlines()]
+    assert "--n STR         number of tokens [default: 32]" in rows
+    assert "--unnormalised  USA instead of SA" in rows
+    _, out, _ = call("theory growth-rate --help")
+    assert "inverse noise (inf: none) [default: inf]" in out and "np." not in out
+
+
+def test_a_closed_form_says_below_its_table_what_nan_and_inf_mean(call):
+    _, out, _ = call("theory transition-curve --t 1")
+    assert out.splitlines()[-1].endswith(
+        "(SA: t earlier than the crossing at beta = 0; USA: later than it))"
+    )
+    _, out, _ = call("theory dirac-energy --beta 1,800")
+    assert out.splitlines()[-1] == "(inf: beyond double precision)"
+    _, out, _ = call("theory polygon-lifetime --beta -4")
+    assert out.splitlines()[-1] == "(inf where the polygon is stable (n = 3: beta < -2/3))"
+
+
+def test_a_closed_form_as_json_tells_infinity_from_no_number(call):
+    _, out, err = call("theory log-kernel-eigenvalue --beta 0,1 --json")
+    assert json.loads(out)["log_kernel_eigenvalue"][0] == "-inf"
+    assert err.strip() == "(-inf at beta = 0, k >= 1)"
+    _, out, _ = call("theory strong-centres --d 1000 --json")
+    assert json.loads(out) == {"strong_centres": ["inf"]}
+    _, out, _ = call("theory transition-curve --t 1 --json")
+    assert json.loads(out) == {"transition_curve": [None]}
+
+
+def test_a_table_of_a_closed_form_has_columns_and_as_many_rows_as_are_read(call):
+    code, out, _ = call("theory dirac-energy --beta 1:2:100000")
+    lines = out.splitlines()
+    assert code == 0 and len(lines) == 100_001
+    assert len({len(line) for line in lines}) == 1
 
 
 def test_list_shows_every_member_in_one_line(call):

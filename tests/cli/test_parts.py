@@ -53,10 +53,13 @@ def test_parts_with_arrays_take_them_as_any_law_does(call, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--mask casual", "--mask must be one of causal, given, none, window, got 'casual'"),
+        (
+            "--mask casual",
+            "--mask must be one of causal, given, none, window, got 'casual'; did you mean",
+        ),
         ("--mask given", "needs --who"),
         ("--heads 0", "1 or more"),
-        ("--heads 1.5", "--heads must be one of"),
+        ("--heads 1.5", "--heads must be a whole number or one of given, none, random"),
         ("--feed-forward cosine", "must be one of relu, tanh, gelu"),
         ("--attention sinkhorn --mask causal", "doubly stochastic"),
         ("--noise common --solver rk4", "takes noise"),

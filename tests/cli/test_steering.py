@@ -29,6 +29,12 @@ def test_steer_reads_clouds_and_targets_and_draws_what_it_found(call, tmp_path):
     assert code == 2 and ".npy" in err
 
 
+def test_steer_of_width_0_is_attention_alone(call, tmp_path):
+    code, out, err = call("steer --width 0 --clouds 2 --n 3 --pieces 1 --heads 1 --steps 2 --t 0.4")
+    assert code == 0, err
+    assert "0 neurons" in out and "W" not in flock.load(tmp_path / "steer.nc")
+
+
 @pytest.mark.slow
 def test_branch_follows_draws_and_refuses(call, tmp_path):
     code, out, err = call("branch --beta 4 --points 64 --step 0.3 --out b.nc --plot b.png")
@@ -48,6 +54,8 @@ def test_spectrum_tells_rates_and_whether_the_state_is_at_rest(call, tmp_path):
     expected = polygon_eigenvalue([1, 2, 0], 3, 4.0)
     assert np.allclose(flock.load(tmp_path / "s.nc").rate, expected, atol=1e-6)
     assert out.count("rate +0.02589") == 2 and "not at rest" not in out
+    assert call("plot s.nc --theme dark")[0] == 0 and (tmp_path / "s.png").exists()
+    assert call("plot s.nc --kind circle")[0] == 2
     assert "not at rest" in call("spectrum --start uniform --n 3 --d 2 --out t.nc")[1]
     code, _, err = call("spectrum --t 0.1")
     assert code == 2 and "--solver" in err
@@ -62,6 +70,7 @@ def test_lyapunov_tells_exponents(call, tmp_path):
     exponents = flock.load(tmp_path / "lyapunov.nc").exponent
     assert np.allclose(exponents, [0, -np.log(1.1) / 0.1], atol=1e-3)
     assert out.count("exponent") == 2
+    assert call("plot lyapunov.nc --out l.svg")[0] == 0 and (tmp_path / "l.svg").exists()
 
 
 @pytest.mark.parametrize("command", ["steer", "branch", "phase"])

@@ -89,10 +89,32 @@ def test_a_folder_with_a_page_of_someone_else_is_refused(tmp_path, only, name): 
     reproduce(out=tmp_path)  # our own is taken again
 
 
+@pytest.mark.parametrize("claims", ["[" * 100_000, "pipe", "5", "[5]", '{"a": 1}', "\udcff"])
+def test_whatever_lies_for_claims_or_notes_a_foreign_page_is_refused_in_one_line(
+    tmp_path,
+    only,  # noqa: F811
+    claims,
+):
+    fake = item("fake", two)
+    only(fake)
+    reproduce(out=tmp_path)
+    (note,) = (tmp_path / "data").rglob("*.json")
+    for path in (tmp_path / "claims.json", note):
+        path.unlink()
+        if claims == "pipe":
+            os.mkfifo(path)
+        else:
+            path.write_text(claims, errors="surrogateescape")
+    assert Folder(tmp_path).recall(fake, "quick", None, False) is None
+    (tmp_path / "index.html").write_text("<html>my home page</html>")
+    with pytest.raises(UserError, match="not a report of tokenflock"):
+        reproduce(out=tmp_path)
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
 def test_a_folder_with_another_model_is_refused(tmp_path, name):
     (tmp_path / name).write_text('{"model_type": "albert"}')
     shape, schedule = gpt.preset("quick", steps=1)
-    with pytest.raises(UserError, match="belongs to another model; choose another folder"):
+    with pytest.raises(UserError, match="belongs to another model"):
         gpt.train(tmp_path, "to be or not to be " * 500, shape, schedule)
     assert os.listdir(tmp_path) == [name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 
 import jax
@@ -10,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from safetensors import safe_open
+from safetensors.numpy import save as packed
 
 from tests.gpt.made import SMALL, made
 from tokenflock.errors import UserError
-from tokenflock.gpt import Schedule, Shape, training
+from tokenflock.gpt import Schedule, Shape, checkpoint, training
 from tokenflock.gpt.checkpoint import (
     Checkpoint,
     Config,
@@ -45,9 +47,9 @@ def kept(folder, config=CONFIG):
         lambda leaf: jnp.asarray(rng.integers(1, 9, leaf.shape), leaf.dtype),
         training._state(config, model),
     )
-    checkpoint = Checkpoint(config, model, 6, state, HISTORY)
-    save(folder, checkpoint)
-    return checkpoint
+    made_now = Checkpoint(config, model, 6, state, HISTORY)
+    save(folder, made_now)
+    return made_now
 
 
 def same(one, other):
@@ -77,7 +79,7 @@ def test_arrays_are_named_by_their_path():
     assert len(names) == 1 + 6
     again = filled(tree, {name: np.ones(np.shape(a)) for name, a in named(tree, "x").items()}, "x")
     assert again["a"][1] == "no array" and again["a"][0].tolist() == [1, 1]
-    with pytest.raises(KeyError, match=r"x\.a\.0 has shape \(3,\), wanted \(2,\)"):
+    with pytest.raises(ValueError, match=r"x\.a\.0 has shape \(3,\), wanted \(2,\)"):
         filled({"a": [jnp.zeros(2)]}, {"x.a.0": np.zeros(3)}, "x")
 
 
@@ -103,7 +105,7 @@ def test_a_fresh_model_is_that_of_seed_zero_unless_another_is_given():
     assert np.abs(fresh(SHAPE).table - fresh(SHAPE, 1).table).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "prompts.json", "watch.nc"])
 def test_a_folder_of_another_model_is_left_alone(tmp_path, name):
     refuse_foreign(tmp_path)
     (tmp_path / name).write_text('{"model_type": "gpt2"}', encoding="utf-8")
@@ -125,16 +127,38 @@ def test_only_a_folder_with_our_config_is_ours(tmp_path):
         load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "change", [{"depth": 10**9}, {"width": 2 * 10**9}, {"vocab": 10**9}, {"context": 10**9}]
-)
-def test_a_config_of_a_larger_model_than_its_weights_is_told_before_it_is_made(tmp_path, change):
-    kept(tmp_path)
-    path = tmp_path / "config.json"
+def changed(folder, **parts):
+    """The same checkpoint with something else in its config."""
+    path = folder / "config.json"
     described = json.loads(path.read_text(encoding="utf-8"))
-    described["shape"] |= change
+    for name, part in parts.items():
+        kept_part = described[name]
+        described[name] = kept_part | part if name in ("shape", "schedule") else part
     path.write_text(json.dumps(described), encoding="utf-8")
-    with pytest.raises(UserError, match="larger model than its weights are"):
+
+
+LARGER = "larger model than its weights are"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"width": 2 * 10**9}, LARGER),
+        ({"vocab": 10**9}, LARGER),
+        ({"rung": "gpt", "depth": 256}, LARGER),
+        ({"rung": "residual", "heads": 1000, "width": 1000}, LARGER),
+        ({"depth": 10**9}, "depth must be 256 or less"),
+        ({"rung": "gpt", "depth": 10**4, "shared": True}, "depth must be 256 or less"),
+        ({"context": 10**6, "positions": "rotary"}, "context must be 65,536 or less"),
+    ],
+)
+def test_a_config_of_a_larger_model_than_its_weights_is_told_before_it_is_made(
+    tmp_path, monkeypatch, change, said
+):
+    kept(tmp_path)
+    changed(tmp_path, shape=change)
+    monkeypatch.setattr(checkpoint, "build", lambda *_: pytest.fail("the model was made"))
+    with pytest.raises(UserError, match=said):
         load(tmp_path)
 
 
@@ -163,3 +187,86 @@ def test_a_long_reason_is_cut_to_three_hundred_letters(tmp_path):
         load(tmp_path)
     reason = str(told.value).partition("cannot be read (")[2].rpartition("); train again")[0]
     assert len(reason) == 300 and reason.endswith("xxx")
+
+
+def unread(folder):
+    """What is said of a checkpoint that cannot be read, in one line."""
+    with pytest.raises(UserError) as told:
+        load(folder)
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("alphabet", "said"),
+    [
+        ({"characters": "ab"}, "its alphabet has 2 tokens, its shape a vocab of 3"),
+        ({"characters": "aba"}, "characters must be different letters"),
+        ({"characters": ""}, "characters must be different letters"),
+        ({"characters": "ab\ud800"}, "characters must be different letters"),
+        ({"characters": [["a"], ["b"], ["c"]]}, "characters must be different letters"),
+        ({"characters": 5}, "characters must be different letters"),
+        ({"byte_pairs": {"a": 1}}, "byte_pairs must be one that training wrote, got also a"),
+        ({}, "alphabet must be an object with characters or byte_pairs"),
+        (5, "alphabet must be an object with characters or byte_pairs"),
+    ],
+)
+def test_an_alphabet_is_checked_before_a_model_is_used(tmp_path, alphabet, said):
+    kept(tmp_path)
+    changed(tmp_path, alphabet=alphabet)
+    assert said in unread(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"shape": {"width": "64"}}, "width must be a whole number, got '64'"),
+        ({"shape": {"widht": 64}}, "shape has no option 'widht'; did you mean width?"),
+        ({"schedule": {"rate": "fast"}}, "rate must be a number, got 'fast'"),
+        ({"schedule": {"momentum": [1]}}, "momentum must be two numbers"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_told_by_its_name(tmp_path, change, said):
+    kept(tmp_path)
+    changed(tmp_path, **change)
+    assert said in unread(tmp_path)
+
+
+def test_weights_that_are_not_finite_are_not_used(tmp_path):
+    kept(tmp_path)
+    path = tmp_path / "model.safetensors"
+    data = path.read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    path.write_bytes(data[:begin] + b"\xff" * (len(data) - begin))
+    assert "model.table holds numbers that are not finite" in unread(tmp_path)
+
+
+def test_a_file_without_our_notes_is_told(tmp_path):
+    before = kept(tmp_path)
+    tensors = named(before.model, "model")
+    (tmp_path / "model.safetensors").write_bytes(packed(tensors, {"step": "1"}))
+    assert "there is no 'history'" in unread(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    assert "there is no file model.safetensors" in unread(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_a_pipe_or_a_device_in_a_checkpoint_is_told_at_once(tmp_path):
+    kept(tmp_path)
+    for name, said in (("model.safetensors", "no file model"), ("config.json", "must be a file")):
+        (tmp_path / name).unlink()
+        os.mkfifo(tmp_path / name)
+        assert said in unread(tmp_path)
+        (tmp_path / name).unlink()
+        (tmp_path / name).symlink_to("/dev/zero")
+        assert said in unread(tmp_path)
+    assert not is_ours(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["prompts.json", "watch.nc"])
+def test_nothing_is_written_beside_a_file_of_another_work(tmp_path, name):
+    (tmp_path / name).write_text("mine", encoding="utf-8")
+    with pytest.raises(UserError, match=f"{name} belongs to another model, or to another work"):
+        training.train(tmp_path, "abc" * 400, SHAPE, CONFIG.schedule, watch=[0])
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text(encoding="utf-8") == "mine"

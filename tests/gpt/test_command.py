@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import tokenflock as flock
+from tokenflock import gpt
 from tokenflock.cli import main
 from tokenflock.gpt.text import read
 
@@ -103,3 +104,9 @@ def test_nothing_of_torch_is_needed(tmp_path, text):
     assert (
         json.loads((tmp_path / "run" / "config.json").read_text())["model_type"] == "tokenflock-gpt"
     )
+
+
+def test_what_a_model_writes_steers_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(gpt, "sample", lambda *_, **__: "\x1b[31mred\x9b\nend")
+    code, told, _ = run(capsys, "gpt", "sample", "any")
+    assert code == 0 and told == "\ufffd[31mred\ufffd\nend\n"

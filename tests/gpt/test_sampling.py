@@ -13,7 +13,7 @@ import pytest
 from tests.gpt.made import made
 from tokenflock import gpt
 from tokenflock.errors import UserError
-from tokenflock.gpt import training
+from tokenflock.gpt import sampling, training
 from tokenflock.gpt.checkpoint import Checkpoint, Config, save
 from tokenflock.gpt.sampling import _knows, generate
 from tokenflock.gpt.settings import least_memory
@@ -156,3 +156,14 @@ def test_layers_that_are_shared_need_room_once():
     }
     assert need[True, 3] == need[True, 5]
     np.testing.assert_allclose(need[False, 5] - need[False, 3], 4 * 4 * 12 * 2 * 64**2)
+
+
+def test_a_context_that_does_not_fit_is_told_of_the_model_and_not_of_what_was_asked(monkeypatch):
+    """2 x 4 heads x 6 x 6 numbers of attention and 6 x 128 of a token, four bytes each."""
+    model = knowing(ALPHABET)
+    monkeypatch.setattr(sampling, "on_device", lambda: 4.0 * (2 * 4 * 36 + 6 * 128))
+    monkeypatch.setattr("tokenflock.engines.memory.LITTLE", 0.0)
+    assert gpt.sample(model, "cab", 2).startswith("cab")
+    monkeypatch.setattr(sampling, "on_device", lambda: 4.0 * (2 * 4 * 36 + 6 * 128) - 1)
+    with pytest.raises(UserError, match="this model's context of 6 tokens needs"):
+        gpt.sample(model, "cab", 2)

@@ -97,6 +97,12 @@ def test_shapes_at_their_bounds_are_taken(good):
     [({name: 0}, f"{name} must be 1 or more") for name in ONE]
     + [
         ({"width": 9, "heads": 2}, "heads must be a divisor of the width 9"),
+        ({"width": 64.0}, "width must be a whole number"),
+        ({"heads": True}, "heads must be a whole number"),
+        ({"depth": 257, "shared": True}, "depth must be 256 or less"),
+        ({"context": 2**16 + 1}, "context must be 65,536 or less"),
+        ({"dropout": "0"}, "dropout must be a number"),
+        ({"shared": "no"}, "shared must be True or False"),
         ({"dropout": 1.0}, "dropout must be from 0 to below 1"),
         ({"dropout": -0.1}, "dropout must be from 0 to below 1"),
         ({"norm": "rms"}, "norm must be pre or post or peri or ngpt"),
@@ -124,10 +130,15 @@ def test_schedules_at_their_bounds_are_taken():
     ("wrong", "message"),
     [({name: 0}, f"{name} must be 1 or more") for name in COUNTS]
     + [
+        ({"steps": 2.5}, "steps must be a whole number"),
+        ({"warmup": -1}, "warmup must be 0 or more"),
+        ({"decay": None}, "decay must be a number"),
+        ({"momentum": 0.9}, "momentum must be two numbers"),
+        ({"momentum": (0.9, "0.99")}, "momentum must be a number"),
         ({"seed": -1}, "seed must be from 0"),
         ({"seed": 2**31}, "seed must be from 0"),
-        ({"rate": 0.0}, "rate and clip must be above 0"),
-        ({"clip": 0.0}, "rate and clip must be above 0"),
+        ({"rate": 0.0}, "rate must be above 0"),
+        ({"clip": 0.0}, "clip must be above 0"),
     ],
 )
 def test_schedules_that_cannot_be_are_told(wrong, message):

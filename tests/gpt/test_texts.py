@@ -47,6 +47,7 @@ def test_byte_pairs_join_what_stands_together_often():
     words = pairs.words(pairs.encode("the cat"))
     assert "".join(words) == "the\u0120cat" and len(words) < 7  # a space, as the library writes it
     again = from_json(json.loads(json.dumps(pairs.as_json())))
+    assert again == pairs  # so that an interrupted training goes on
     assert isinstance(again, BytePairs) and again.encode(TEXT).tolist() == ids.tolist()
 
 
@@ -119,3 +120,43 @@ def test_passages_lie_beside_a_model_where_probe_finds_them(tmp_path):
     ]
     assert written.endswith("]\n")
     assert [one.text for one in beside(tmp_path)] == ["flo", "cck"]
+
+
+DOUBLES = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+
+
+def model(**changes):
+    return {"model": BytePairs.of("abab", 257).as_json()["byte_pairs"]["model"] | changes}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda: {"normalizer": {"type": "Sequence", "normalizers": [DOUBLES] * 40}}, "normalizer"),
+        (lambda: {"padding": {"strategy": {"Fixed": 2 * 10**9}}}, "padding"),
+        (lambda: {"truncation": {"max_length": 5}}, "truncation"),
+        (lambda: {"pre_tokenizer": {"type": "Whitespace"}}, "pre_tokenizer must be ByteLevel"),
+        (lambda: {"decoder": {"type": "Replace"}}, "decoder must be ByteLevel"),
+        (lambda: {"post_processor": None}, "post_processor must be ByteLevel"),
+        (lambda: {"added_tokens": [{"id": 0, "content": "a"}]}, "added_tokens"),
+        (lambda: {"surprise": 1}, "got also surprise"),
+        (lambda: model(type="WordLevel"), "model.type must be BPE"),
+        (lambda: model(dropout=0.5), "model.dropout"),
+        (lambda: model(vocab={"a": 4 * 10**9}), "model.vocab must be tokens numbered from 0"),
+        (lambda: model(vocab={"a": True, "b": 0}), "model.vocab must be tokens numbered from 0"),
+        (lambda: model(vocab={"a" * 70_000: 0}), "at most 65,536 characters"),
+        (lambda: model(merges=5), "model.merges must be a list"),
+    ],
+)
+def test_only_byte_pairs_such_as_training_writes_are_obeyed(change, said):
+    pytest.importorskip("tokenizers")
+    told = BytePairs.of("abab", 257).as_json()["byte_pairs"]
+    assert from_json({"byte_pairs": told}).size == 257
+    with pytest.raises(UserError, match=said):
+        from_json({"byte_pairs": told | change()})
+
+
+def test_a_text_of_a_device_is_told(tmp_path):
+    for path in ("/dev/zero", tmp_path):
+        with pytest.raises(UserError, match="must be a file"):
+            read(path)

@@ -25,6 +25,7 @@ from tokenflock.parts import (
     GivenMask,
     HardmaxWeighing,
     LinearWeighing,
+    NoHeads,
     NoWeighing,
     RandomFeedForward,
     RandomHeads,
@@ -385,3 +386,8 @@ def test_under_common_noise_alone_tokens_in_r_d_keep_their_differences():
     run = flock.simulate(block, Given(X), t=1.0, frames=3, solver=EulerMaruyama(h=0.1))
     moved = run.x[-1] - run.x[0]
     assert float(abs(moved - moved.isel(particle=0)).max()) < 1e-14 < float(abs(moved).max())
+
+
+def test_where_nothing_is_said_the_noise_of_values_shakes_nothing():
+    block = Block(heads=NoHeads(), noise=ValueNoise())
+    assert not np.any(block.shake(T, jnp.asarray(X), jnp.asarray(W), jax.random.key(0)))

@@ -609,3 +609,13 @@ def test_tokens_that_can_be_turned_are_as_wide_as_they_are_many():
     )
     assert wide.attrs["engine"].startswith("lanes") and chosen(wide)["rotated"]
     assert other.attrs["engine"].startswith("batch") and not chosen(other)["rotated"]
+
+
+@pytest.mark.parametrize("frames", [27, 40])
+def test_frames_that_fill_no_block_are_those_of_one_run(frames):
+    law, start = SelfAttention(beta=4.0), Uniform(n=6, d=3)
+    options = {"t": (frames - 1) / 10, "frames": frames, "solver": Layer(h=0.1)}
+    options |= {"observe": [MeanCosine()]}
+    many = ensemble(law, start, repeats=3, engine="batch", keep=True, **options)
+    one = flock.simulate(law, Given(flock.member(many, repeat=2).x.values[0]), **options)
+    np.testing.assert_allclose(many.mean_cosine[2], one.mean_cosine, rtol=0, atol=2e-5)

@@ -4,6 +4,7 @@ in time, and sides of powers of two.
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -226,3 +227,27 @@ def test_matrices_that_do_not_fit_each_other_are_refused(case):
     *matrices, heads, words = case
     with pytest.raises(UserError, match=words):
         check_attention("law", *matrices, heads=heads)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_weight_of_zero_has_its_derivative_up_to_logits_of_sixty_above():
+    """dA_0/dw_1 = -e^S at w = (1, 0) and logits (0, S); beyond S = 60 that of S = 60."""
+
+    def share(w1, S):
+        return softmax(jnp.array([[0.0, S]]), jnp.stack([jnp.ones(()), w1]))[0, 0]
+
+    for S, known in ((3.0, 3.0), (59.0, 59.0), (62.0, 60.0), (1e4, 60.0)):
+        slope = jax.grad(share)(jnp.zeros(()), S)
+        np.testing.assert_allclose(slope, -np.exp(known), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_time_near_the_end_of_a_late_period_is_still_in_it():
+    assert int(period_of(450_000.5, 1.0)) == 450_000
+    assert int(period_of(900_000.9, 1.0)) == 900_000
+    assert int(period_of(900_001 * 0.1, 0.1)) == 900_001  # a whole number of periods, to rounding
+
+
+def test_in_single_precision_a_layer_begins_its_period_to_rounding():
+    h = np.float32(0.1)
+    assert [int(period_of(k * h, 0.1)) for k in (1, 3, 6, 7, 299)] == [1, 3, 6, 7, 299]

@@ -47,7 +47,15 @@ from tokenflock.observables._components import (
     counted,
     of_frames,
 )
-from tokenflock.observables.observable import cosines, in_strips, on_sphere, pairs, reads_cosines
+from tokenflock.observables.effective_rank import _gram
+from tokenflock.observables.observable import (
+    cosines,
+    in_strips,
+    on_sphere,
+    pairs,
+    reads_cosines,
+    real_pairs,
+)
 
 pytestmark = pytest.mark.usefixtures("double")
 N, D = 6, 3
@@ -349,3 +357,37 @@ def test_the_rate_of_a_flow_is_its_metric_times_the_square_of_its_speed():
         wanted = (np.asarray(flow.metric(*given())) * (v**2).sum(axis=1)).sum()
         found = float(Dissipation(flow).measure(*given()))
         assert found == pytest.approx(wanted if flow.ascends else -wanted, rel=1e-12)
+
+
+def test_the_effective_rank_of_many_tokens_in_few_dimensions_has_its_digits():
+    """By the matrix of their dimensions: that of all pairs has thousands of eigenvalues which are
+    rounding alone.
+    """
+    x = np.random.default_rng(3).normal(size=(3000, 3))
+    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+    p = np.linalg.eigvalsh(u.T @ u / 3000)
+    exact = np.exp(-(p * np.log(p)).sum())
+    x, w = jnp.asarray(u, jnp.float32), jnp.full(3000, 1 / 3000, jnp.float32)
+    np.testing.assert_allclose(EffectiveRank().measure(x, w), exact, rtol=2e-6)
+    np.testing.assert_allclose(EffectiveRank().on_host(x[None], w), exact, rtol=2e-6)
+    assert _gram(x, w).shape == (3, 3) and _gram(x[:2], w[:2]).shape == (2, 2)
+
+
+def test_pairs_that_count_are_two_different_tokens_with_weights():
+    found = real_pairs(jnp.array([0.5, 0.0, 0.5, 0.0]))
+    wanted = np.zeros((4, 4), bool)
+    wanted[0, 2] = wanted[2, 0] = True
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_clusters_are_found_for_any_number_of_tokens_too(monkeypatch):
+    """Where the number is not known while the program is made: a chain in a random order."""
+    n = 200
+    order = np.random.default_rng(1).permutation(n)
+    near = np.eye(n, dtype=bool)
+    near[order[:-1], order[1:]] = near[order[1:], order[:-1]] = True
+    near[order[99], order[100]] = near[order[100], order[99]] = False
+    monkeypatch.setattr(_components, "is_counted", lambda n: False)
+    labels = np.asarray(_components.by_hooking(jnp.asarray(near)))
+    halves = order[:100], order[100:]
+    assert all((labels[half] == half.min()).all() for half in halves)

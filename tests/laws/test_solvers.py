@@ -251,3 +251,19 @@ def test_solvers_say_whether_they_take_noise_and_what_order_they_have():
     assert {type(solver): solver.order for solver in SOLVERS} == known
     assert {type(s) for s in SOLVERS if s.takes_noise} == {EulerMaruyama, Layer}
     assert Adaptive().max_steps == 1_000_000 and Adaptive().method is Method.DOPRI8
+
+
+@pytest.mark.parametrize("solver", [EulerMaruyama(h=0.04), Layer(h=0.04)], ids=repr)
+@pytest.mark.usefixtures("double")
+def test_a_step_adds_the_root_of_h_times_the_noise_of_a_unit_of_time(solver):
+    law, h = Noisy(SelfAttention(beta=2.0), kappa=3.0), 0.04
+    x, w = tokens()
+    key, t = jax.random.key(5), jnp.zeros(())
+    shaken = np.sqrt(h) * np.asarray(law.shake(t, x, w, key))
+    pushed = h * np.asarray(law.force(t, x, w))
+    if isinstance(solver, EulerMaruyama):  # the flow: both within the tangent space
+        pushed, shaken = (v - (v * x).sum(1, keepdims=True) * x for v in (pushed, shaken))
+    y = np.asarray(x) + pushed + shaken
+    expected = y / np.linalg.norm(y, axis=1, keepdims=True)
+    found = solver.step(law, t, x, w, key)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)

@@ -31,13 +31,28 @@ from tokenflock.dynamics import (
     streamed,
 )
 from tokenflock.dynamics._streaming import by_products, by_tiles
-from tokenflock.dynamics._tiles import Listening, layers, listen, listen_by_rows, sides
+from tokenflock.dynamics._tiles import (
+    Listening,
+    Sides,
+    _tiles_seen,
+    layers,
+    listen,
+    listen_by_rows,
+    sides,
+)
 from tokenflock.engines import choose, peaks, tiled
 from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Job
 from tokenflock.errors import UserError
 from tokenflock.matrices import RandomMatrices
-from tokenflock.observables import Energy, MeanCosine, OrderParameter, PairDensity
+from tokenflock.observables import (
+    Energy,
+    MeanCosine,
+    MinimumCosine,
+    OrderParameter,
+    PairDensity,
+)
+from tokenflock.observables.observable import by_strips
 from tokenflock.parts import CausalMask
 from tokenflock.precision import cast, precision
 from tokenflock.solvers import RK4, Layer
@@ -530,6 +545,28 @@ def test_streamed_sums_run_by_tiles_exactly_where_these_serve(law, dtype, way, m
     assert seen == ([] if way is None else [(way, True), (way, False)])
 
 
-def test_a_kernel_takes_a_number_as_the_first_of_an_array():
-    (given,) = _tiles._numbers(jnp.zeros(2), 3)
-    assert given.shape == (1,) and float(_tiles._number(jnp.append(given, 5.0))) == 3.0
+def test_no_query_looks_for_tiles_beyond_the_last():
+    tile, causal = Sides(64, 32, 4, 2), Listening(causal=True)
+    seen = [int(_tiles_seen(causal, first, tile, 3)) for first in (0, 64)]
+    assert seen == [2, 3] and int(_tiles_seen(Listening(), 64, tile, 3)) == 3
+
+
+def test_rows_of_attention_are_held_a_few_at_a_time():
+    n = 3000
+    x, w = jax.ShapeDtypeStruct((n, 3), jnp.float32), jax.ShapeDtypeStruct((n,), jnp.float32)
+    told = jax.jit(lambda x, w: listen_by_rows(x, x, x, w, 2.0, 0.0, Listening()))
+    held = told.lower(x, w).compile().memory_analysis().temp_size_in_bytes
+    assert held < 4 * n * n / 4, held  # of the whole matrix
+
+
+def test_sums_by_strips_stay_cosines_whatever_is_rounded():
+    """Antipodal tokens whose inner product comes out as -1.0000001, and equal ones."""
+    x = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
+    u = x / np.linalg.norm(x, axis=1, keepdims=True)
+    beyond = [v for v in u if float(jnp.asarray(v) @ jnp.asarray(v)) > 1]
+    assert beyond  # rounding does happen
+    for v in beyond:
+        w = np.full(2, 0.5, np.float32)
+        least = by_strips(MinimumCosine(), jnp.asarray([v, -v]), w)
+        most = by_strips(MinimumCosine(), jnp.asarray([v, v]), w)
+        assert float(least) >= -1 and float(most) <= 1

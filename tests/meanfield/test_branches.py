@@ -175,3 +175,13 @@ def test_what_cannot_be_followed_is_refused():
         branch(Noisy(Attention(V=[[1.0, 0.0], [0.0, 2.0]])), within=(1.0, 2.0), points=32)
     with pytest.raises(flock.UserError, match="symmetric about the angle 0"):
         stationary(Noisy(), VonMises(2.0, mean=1.0), points=64)
+
+
+@pytest.mark.parametrize(
+    ("beta", "within", "step"),
+    [(4.0, (0.35, 0.45), 1e-4), (4.0, (0.35, 0.45), 2e-4), (1.0, (1.5, 3.0), 2e-4)],
+)
+def test_near_the_uniform_measure_rounding_is_no_transition(beta, within, step):
+    """Free energies differ by the fourth power of the amplitude: at first not at all."""
+    near = branch(Noisy(Unnormalised(beta=beta)), within=within, points=64, step=step, most=10)
+    assert near.transition.size == 0 and near.fold.size == 0

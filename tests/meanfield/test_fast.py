@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +13,10 @@ from scipy.special import spherical_in
 
 import tokenflock as flock
 from tokenflock.dynamics import Clock, Fast, SelfAttention, Sinkhorn, Unnormalised
+from tokenflock.dynamics._harmonics import degrees
 from tokenflock.observables import Energy, FlowEnergy
 from tokenflock.starts import Uniform
-from tokenflock.theory import uniform_energy
+from tokenflock.theory import log_kernel_eigenvalue, uniform_energy
 
 
 def system(n: int, d: int, spread: float = np.inf):
@@ -131,3 +134,22 @@ def test_a_beta_that_the_order_does_not_serve_gives_no_number():
         beta = brentq(lambda beta, share=share: left_out(beta) - share, 0.1, 50.0)
         law = Fast(SelfAttention(beta=beta), tolerance=tolerance, order=order)
         assert bool(jnp.isfinite(law.velocity(0.0, x, w)).all()) == served
+
+
+@pytest.mark.parametrize("beta", [1.0, 4.0, 1e4, 5e4, -1e4])
+@pytest.mark.parametrize("tolerance", [1e-8, 1e-16, 1e-30])
+def test_the_degrees_that_are_left_out_weigh_less_than_the_tolerance_and_the_last_kept_more(
+    beta, tolerance
+):
+    last, l = degrees(beta, tolerance), np.arange(20_000)
+    share = np.exp(log_kernel_eigenvalue(l, beta, 3) - log_kernel_eigenvalue(0, beta, 3))
+    terms = (2 * l + 1) * share
+    assert terms[last + 1 :].sum() <= tolerance < terms[last:].sum()
+
+
+def test_finding_the_degrees_holds_as_many_terms_as_count():
+    tracemalloc.start()
+    degrees(1e6, 1e-16)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20e6, most

@@ -212,3 +212,13 @@ def test_a_matrix_beyond_the_numbers_is_refused():
     for make in (optimal_density, optimal_tokens):
         with pytest.raises(flock.UserError, match="eigenvalues up to 300"):
             make(np.diag([1000.0, 1.0]))
+
+
+def test_masses_that_span_many_sizes_still_converge():
+    """Steps grow beyond 1e10, and a potential far from zero would drown in them."""
+    assert bool(optimal_density(np.diag([1.0, 3.0]), points=128).converged)
+
+
+def test_two_clusters_are_reached_within_the_steps_there_are():
+    found = optimal_density(np.diag([-2.0, 1.0]), goal="maximise")
+    assert float(found.energy) == pytest.approx(np.cosh(2), rel=1e-8)

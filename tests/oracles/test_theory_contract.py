@@ -13,7 +13,8 @@ import pytest
 from tokenflock import theory
 from tokenflock.catalogue import entries
 from tokenflock.errors import UserError
-from tokenflock.theory._guard import explains_nan, guarded, numbers_in
+from tokenflock.theory._guard import explains_inf, explains_nan, guarded, numbers_in
+from tokenflock.theory._letters import USUAL, meaning
 
 HOSTILE = [0, -1, 1e-300, 1e4, 1e9, 1e300, np.nan, np.inf, -np.inf, "x", [], [[1.0, 2.0, 3.0]]]
 FORMS = [(entry.name, option.name) for entry in entries("theory") for option in entry.options]
@@ -173,6 +174,36 @@ def test_what_a_docstring_says_of_nan_is_read_up_to_its_examples():
     assert explains_nan(form) == "nan where it ends"
     assert explains_nan(silent) == ""
     assert explains_nan(lambda: 1) == ""
+
+
+def test_what_a_docstring_says_ends_with_its_clause_and_in_no_bracket():
+    assert explains_nan(theory.transition_curve).endswith("beta = 0; USA: later than it)")
+    assert explains_inf(theory.polygon_lifetime).endswith("stable (n = 3: beta < -2/3)")
+    assert explains_inf(theory.gaussian_blow_up) == "inf where it never does"
+    assert explains_inf(theory.log_kernel_eigenvalue) == "-inf at beta = 0, k >= 1"
+    assert explains_inf(theory.kernel_eigenvalue) == ""
+
+    def form():
+        """A form, nan where x is 0.5 (or so; see below). More."""
+
+    assert explains_nan(form) == "nan where x is 0.5 (or so; see below)"
+
+
+@pytest.mark.parametrize("entry", entries("theory"), ids=lambda entry: entry.slug)
+def test_every_argument_has_words(entry):
+    for option in entry.options:
+        words = meaning(entry.doc, option.name)
+        assert words and words[0] not in "=:,; " and words.count("(") == words.count(")")
+
+
+def test_what_a_letter_means_is_read_from_the_docstring_first():
+    assert meaning(theory.kernel_eigenvalue.__doc__, "k") == "degree"
+    assert meaning(theory.growth_rate.__doc__, "k") == "degree of the ripple"
+    assert meaning(theory.crossing_time.__doc__, "delta") == "threshold (1e-3 in the figures)"
+    assert meaning(theory.equiangular_speed.__doc__, "gamma") == "<x_i, x_j> for all i != j"
+    assert meaning("A form. Letters: beta as in `other`, d the depth.", "beta") == USUAL["beta"]
+    assert meaning("A form. Letters: beta as in `other`, d the depth.", "d") == "depth"
+    assert meaning("A form.", "unheard_of") == ""
 
 
 def test_far_negative_arguments_have_their_limits_too():

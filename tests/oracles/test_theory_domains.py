@@ -115,6 +115,12 @@ def test_a_whole_number_may_be_its_least_and_nothing_below(name, symbol, least):
             FUNCTIONS[name](**{symbol: wrong})
 
 
+@pytest.mark.parametrize(("name", "symbol", "least"), LEAST)
+def test_a_whole_number_may_not_be_so_large_that_it_is_no_longer_one(name, symbol, least):
+    with pytest.raises(UserError, match=rf"^{symbol} must be "):
+        FUNCTIONS[name](**{symbol: 1e15 + 1 if symbol in "dk" else 1e16})
+
+
 POSITIVE = {
     "beta": "minimiser_tilt middle_critical_time position_influence curvature_minimum",
     "eigenvalue": "trap_window",
@@ -185,7 +191,7 @@ def test_the_last_allowed_layer_counts():
         (np.where(np.arange(1000) == 700, -3.0, 1.0), "got -3.0 (at [700])"),
         (np.where(np.arange(400) == 250, np.nan, 1.0).reshape(20, 20), "got nan (at [12, 10])"),
         (["a word"] * 500, "got ['a word', 'a word'"),
-        ([2.0, -1.0], "got array([ 2., -1.])."),
+        ([2.0, -1.0], "got [2.0, -1.0]."),
     ],
 )
 def test_of_a_long_array_the_first_wrong_number_is_told_in_one_line(value, told):
@@ -200,7 +206,12 @@ CHECKS = {  # what each check takes, of numbers about 0, 1 and 2
     "above": (lambda x: _check.above("x", x, 1, "2"), [1.01, np.inf], [1.0, 0.5]),
     "between": (lambda x: _check.between("x", x, 1, 2, "1.5"), [1.01, 1.99], [1, 2, 0, 3]),
     "within": (lambda x: _check.within("x", x, 1, 2, "1.5"), [1.0, 1.5, 2.0], [0.99, 2.01]),
-    "whole": (lambda x: _check.whole("x", x, 1, "2"), [1, 2.0, 7], [0, 1.5, np.inf, -3]),
+    "whole": (lambda x: _check.whole("x", x, 1, "2", 9), [1, 2.0, 9], [0, 1.5, 10, np.inf, -3]),
+    "cosine": (
+        lambda x: _check.cosine("x", x, 3),
+        [-0.5, 0.2, 1.0],
+        [-0.5 - 2e-9, 1 + 2e-9, np.inf],
+    ),
     "nonzero": (lambda x: _check.nonzero("x", x), [-1, 1e-300], [0, np.inf]),
     "finite": (lambda x: _check.finite("x", x), [-1, 0, 1e300], [np.inf, -np.inf]),
     "real": (lambda x: _check.real("x", x), [-1, 0, np.inf], []),

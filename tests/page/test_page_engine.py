@@ -24,6 +24,7 @@ from tokenflock.dynamics import (
 )
 from tokenflock.dynamics.dynamics import Dynamics, MeanField
 from tokenflock.engines.page import program, start_program
+from tokenflock.engines.page.program import _runtime
 from tokenflock.errors import UserError
 from tokenflock.observables.observable import Observable, on_sphere
 from tokenflock.parts import CausalMask, RandomHeads
@@ -406,3 +407,10 @@ def test_every_way_from_number_to_number_is_that_of_jax(tmp_path):
     wanted = seen(law, Kinds(), x, np.full(40, 1 / 40))
     got = decoded(told[0]["seen"]["kinds"]).reshape(wanted.shape)
     np.testing.assert_allclose(got, wanted, rtol=3e-14, atol=1e-15)
+
+
+def test_every_piece_of_the_runtime_is_known_by_its_name():
+    """A page copies those that it calls."""
+    text = (Path(program.__code__.co_filename).parent / "runtime.js").read_text(encoding="utf-8")
+    heads = [line.split()[2] for line in text.splitlines() if line.startswith("// === ")]
+    assert len(heads) > 10 and list(_runtime()) == heads

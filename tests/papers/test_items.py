@@ -16,6 +16,7 @@ from tokenflock import papers
 from tokenflock.plots import style
 from tokenflock.reproduction.claim import NotRun
 from tokenflock.reproduction.item import find
+from tokenflock.reproduction.item import papers as find_papers
 from tokenflock.reproduction.scale import QUICK
 
 CHEAP = {"perspective/fig6", "perspective/bbgky"}
@@ -83,3 +84,9 @@ def test_no_sentence_is_cut_off():
                     line.value, (ast.Constant, ast.JoinedStr)
                 )
                 assert not lost, f"{path.name}:{line.lineno}"
+
+
+def test_every_paper_has_a_reference_a_question_and_a_cover():
+    for paper in find_papers():
+        assert len(paper.reference) > 20 and "REFERENCE" not in paper.reference
+        assert paper.question.endswith("?") and paper.cover

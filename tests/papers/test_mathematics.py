@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tokenflock import papers
 from tokenflock.reproduction import item
 from tokenflock.reproduction.claim import Claim, at_most
+from tokenflock.reproduction.formulas import read
 from tokenflock.reproduction.mathematics import mathml, plain, unicode
 
 PIECES = [*"xβn1e^_(){}[]⟨⟩|√²₁⁻-−+=<,*&\"'ẋ≠ ", "2.5", "cos", "max", "1e-9"]
@@ -173,3 +174,13 @@ def test_claims_are_plain_in_json_and_marked_where_they_are_remembered():
     assert claim.as_json()["statement"] == "at β = 1e-9"
     assert claim.as_json()["note"] == "x_1 of C1"
     assert claim.as_json(marked=True)["statement"] == claim.statement
+
+
+def test_scripts_in_brackets_may_lie_twenty_deep_and_what_is_deeper_stays_a_character():
+    """Each counts twice, for itself and for its bracket: no formula exhausts the stack."""
+
+    def depth(atoms):
+        return max((1 + depth(atom.above) for atom in atoms if atom.above), default=0)
+
+    nested = [depth(read("x" + "^(x" * k + ")" * k)) for k in (1, 5, 20, 21, 60)]
+    assert nested == [1, 5, 20, 21, 21]

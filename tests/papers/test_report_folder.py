@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
+from PIL import Image
 
 from tests.papers.test_reproduce import draw, item, only, two
 from tokenflock import plots
@@ -249,3 +250,11 @@ def test_a_claim_of_an_error_no_number_has_none_in_json():
     plain = claim.as_json()
     assert (plain["measured"], plain["error"], plain["statement"]) == (1.5, None, "x_1")
     assert claim.as_json(marked=True)["statement"] == "$x_1$" and plain["interval"] == [0.0, 2.0]
+
+
+def test_figures_are_printed_with_220_dots_an_inch_and_shown_dark_with_150(tmp_path, only):
+    only(item("drawn", two, draw=draw))
+    (outcome,) = reproduce(out=tmp_path).outcomes
+    for suffix, dots in ((".png", 220), ("-dark.png", 150)):
+        with Image.open(tmp_path / (outcome.figures[0] + suffix)) as picture:
+            assert picture.info["dpi"][0] == pytest.approx(dots, rel=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -91,7 +92,9 @@ def test_chatter_is_as_before_in_the_end():
         for wanted, shown in ((log.INFO, True), (log.WARNING, False)):
             log.set_verbosity(wanted)
             (log.enable_progress_bar if shown else log.disable_progress_bar)()
-            with quiet():
+            with warnings.catch_warnings(record=True) as heard, quiet():
+                warnings.warn("of a library", UserWarning, stacklevel=1)
+                assert not heard
                 assert log.get_verbosity() == log.ERROR and not log.is_progress_bar_enabled()
             assert log.get_verbosity() == wanted and log.is_progress_bar_enabled() == shown
     finally:
@@ -187,7 +190,7 @@ def test_a_folder_that_says_nothing_is_called_with_the_one_above(tmp_path, monke
 
 
 def report(missing=(), mismatched=()):
-    network = SimpleNamespace(base_model="the network")
+    network = SimpleNamespace(base_model="the network", named_parameters=list)
     return network, {"missing_keys": list(missing), "mismatched_keys": list(mismatched)}
 
 
@@ -201,10 +204,12 @@ def test_weights_are_all_there_but_those_that_nothing_depends_on(monkeypatch):
 
         fake = SimpleNamespace(AutoModel=SimpleNamespace(from_pretrained=from_pretrained))
         monkeypatch.setattr(weights, "transformers", fake)
+        monkeypatch.setattr(weights, "_config", lambda source: "a config")
         return weights.trained("some/model")
 
     assert given(report()) == "the network"
     assert asked["output_loading_info"] and asked["ignore_mismatched_sizes"]
+    assert asked["config"] == "a config"
     assert given(report(["pooler.dense.weight", "embeddings.position_ids"])) == "the network"
     with pytest.raises(UserError, match=r"1 missing \(e.g. layer.weight\), 0 of another shape"):
         given(report(["layer.weight", "pooler.dense.bias"]))
@@ -217,6 +222,8 @@ def test_weights_are_all_there_but_those_that_nothing_depends_on(monkeypatch):
 )
 def test_a_folder_has_weights_in_any_of_three_forms(tmp_path, monkeypatch, file):
     monkeypatch.setattr(weights, "fetched", lambda source, fetch: report())
+    monkeypatch.setattr(weights, "_config", lambda source: None)
+    monkeypatch.setattr(weights, "no_larger", lambda config, folder: None)
     with pytest.raises(UserError, match="but no weights"):
         weights.trained(str(tmp_path))
     (tmp_path / file).write_text("")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -82,6 +84,61 @@ def test_texts_beside_a_model_are_ids_before_tables_before_plain_ones(tmp_path):
     ):
         (tmp_path / name).write_text(content)
         assert beside(tmp_path) == [Text(found)]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("[" * 100_000 + "]" * 100_000, "is not JSON that can be read"),
+        ('[{"ids": [1000000000000000000000000000000]}]', "ids in .* must be whole numbers from 0"),
+        ('[{"ids": [true, false, true]}]', "ids in .* must be whole numbers from 0"),
+        ('[{"ids": [-1]}]', "ids in .* must be whole numbers from 0"),
+        ('[{"ids": 3}]', "ids in .* must be whole numbers from 0"),
+        ('[{"text": "a", "special": 5}]', "special in .* must be whole numbers from 0"),
+        ('[{"text": "a", "special": [0.5]}]', "special in .* must be whole numbers from 0"),
+        (r'["\ud800"]', "text in .* must be one that UTF-8 can write"),
+        (r'[{"ids": [1], "text": "a\udfff"}]', "text in .* must be one that UTF-8 can write"),
+        ("[null]", "must be a list of texts"),
+    ],
+)
+def test_items_that_cannot_be_are_told_before_anything_runs(tmp_path, written, said):
+    path = tmp_path / "prompts.json"
+    path.write_text(written)
+    with pytest.raises(UserError, match=said) as told:
+        beside(tmp_path)
+    assert "\n" not in str(told.value) and len(str(told.value)) < 400
+
+
+def test_texts_are_those_of_a_file_and_not_of_a_pipe_or_a_device(tmp_path):
+    with pytest.raises(UserError, match="must be a file"):
+        from_file("/dev/zero")
+    (tmp_path / "prompts.txt").symlink_to("/dev/zero")
+    with pytest.raises(UserError, match="must be a file"):
+        beside(tmp_path)
+
+
+def test_a_pipe_is_read_where_it_is_named_and_not_where_it_lies_beside_a_model(tmp_path):
+    """As in `--text <(command)`."""
+    pipe = tmp_path / "prompts.txt"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("One.\n\nTwo.\n",))
+    writer.start()
+    assert from_file(pipe) == [Text("One."), Text("Two.")]
+    writer.join()
+    with pytest.raises(UserError, match="must be a file"):
+        beside(tmp_path)
+
+
+def test_lines_may_end_as_they_do_elsewhere(tmp_path):
+    path = tmp_path / "two.txt"
+    path.write_bytes("One\r\nline.\r\n\r\nTw\u00f6.\r".encode())
+    assert from_file(path) == [Text("One\nline."), Text("Tw\u00f6.")]
+
+
+def test_a_table_with_an_endless_cell_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text('"' + "x" * 200_000)
+    with pytest.raises(UserError, match="is no table that can be read"):
+        from_file(tmp_path / "a.csv")
 
 
 def test_standard_input_is_read_as_a_file_is(monkeypatch):

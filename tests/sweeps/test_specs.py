@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from tokenflock.observables import Histogram, PairDensity
 from tokenflock.parts import Pre, RandomHeads, Rotary
 from tokenflock.solvers import Layer
 from tokenflock.starts import Uniform
-from tokenflock.sweeps import Refine, Spec, SpecError, read_spec
+from tokenflock.sweeps import Refine, Spec, SpecError, forecast, read_spec, sweep
 from tokenflock.sweeps.lines import key_lines
 from tokenflock.sweeps.spec import parse
 
@@ -191,3 +193,109 @@ def test_lines_of_keys_see_through_what_goes_over_several_lines():
         ("x", 1, "w"): 11,
         ("x", 1, "w", "v"): 12,
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" + ".a" * 100_000 + " = 1\n" + GOOD,
+        GOOD + "[" + "a." * 50_000 + "a]\n",
+        "x = {" + "'a' . \"b\" ." * 50_000 + "a = 1}\n" + GOOD,
+        "x" + ".'a.b'" * 16 + " = 1\n" + GOOD,
+    ],
+)
+def test_a_key_of_endless_parts_is_refused_at_once(text):
+    began = time.perf_counter()
+    with pytest.raises(SpecError, match="at most 16 parts") as told:
+        parse(text)
+    assert time.perf_counter() - began < 1 and len(str(told.value)) < 500
+
+
+def test_dots_in_texts_numbers_and_comments_are_no_keys():
+    dots = ".".join("abcdefghijklmnopqrstuvwxyz")
+    text = f"# {dots}\n" + GOOD.replace("[solver]", f"[solver] # {dots}")
+    spec = parse(text.replace("beta = [0.5, 1.0", "beta = [0.5,1.0"))
+    assert spec.asked().mark() == parse(GOOD).asked().mark()
+    for quoted in (f'"{dots}"', f"'{dots}'", f'"""\n{dots}"""', f"'''\n{dots}'''", f'"\\"{dots}"'):
+        with pytest.raises(SpecError, match="dynamics has no member"):
+            parse(GOOD.replace('"self-attention"', quoted))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("[0.5, 1.0, 2.0, 4.0, 9.0]", "{first = 0.1, last = 2, count = 100000000}", "beta.count"),
+        (
+            "[0.5, 1.0, 2.0, 4.0, 9.0]",
+            "{first = 0.1, last = 2, count = 2000000}\n"
+            "dynamics.beta = {first = 0.1, last = 2, count = 2000000}",
+            "cells must be",
+        ),
+    ],
+)
+def test_a_grid_beyond_all_keeping_is_refused_at_once(old, new, words):
+    began = time.perf_counter()
+    with pytest.raises(SpecError, match=words):
+        parse("cells = 1\n" + GOOD.replace(old, new))
+    assert time.perf_counter() - began < 10
+
+
+def test_an_object_of_too_many_blocks_is_refused_before_a_folder_is_made(tmp_path):
+    long = np.linspace(0.1, 2, 5000)
+    spec = Spec(SelfAttention(), Uniform(n=4, d=2), {"beta": long, "n": np.arange(2, 5002)})
+    many = Spec(spec.dynamics, spec.start, spec.over, cells=1)
+    refined = Spec(spec.dynamics, spec.start, spec.over, refine=Refine(bend=0.1))
+    for each in (many, refined):
+        with pytest.raises(UserError, match="blocks"):
+            forecast(each, calibrate=False)
+        with pytest.raises(UserError, match="blocks"):
+            sweep(each, tmp_path / "s.zarr")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_endless_mistakes_the_first_are_told_and_how_many_more():
+    began = time.perf_counter()
+    with pytest.raises(SpecError) as told:
+        parse("\n".join(f"key{k} = 1" for k in range(20_000)) + "\n" + GOOD)
+    lines = str(told.value).splitlines()
+    assert len(lines) == 21 and lines == told.value.mistakes
+    assert lines[0].startswith("spec, line 1: ") and "19,980 more" in lines[-1]
+    for table in ("[over]\n", "[dynamics]\n", "[start]\n", "[refine]\n"):
+        rest = GOOD if table == "[refine]\n" else GOOD.replace(table, "[other]\n")
+        text = rest + table + 'name = "uniform"\n' * (table == "[start]\n")
+        text += 'name = "causal"\n' * (table == "[dynamics]\n")
+        with pytest.raises(SpecError) as told:
+            parse(text + "\n".join(f"key{k} = [1]" for k in range(20_000)))
+        assert len(told.value.mistakes) <= 21
+    assert time.perf_counter() - began < 15
+
+
+LONG = "a_" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"uniform"', f'"{LONG}"'),
+        ('"self-attention"', f'"{LONG}"'),
+        ('"layer"', f'"{"ä" * 200}"'),
+        ("seed = 3", f"{LONG} = 3"),
+        ("seed = 3", f'engine = "{LONG}"'),
+        ("seed = 3", f'precision = "{LONG}"'),
+        ("d = 5", f"{LONG} = 5"),
+        ("beta = [", f"{LONG} = ["),
+        ("beta = [0.5", f'beta = ["{LONG}"'),
+        ("seed = 3", f'seed = "{LONG}"'),
+        ("seed = 3", "seed = " + "9" * 5000),
+        ("t = 20.0", "t = 1e999"),
+        ("t = 20.0", "t = 1979-99-27T07:32:00Z"),
+        ("seed = 3", "x = " + "[" * 5000 + "]" * 5000),
+        ("seed = 3", "memory = inf"),
+        ("[solver]", f'[[observe]]\nname = "{LONG}"\n[solver]'),
+    ],
+)
+def test_what_is_endless_is_told_in_short(old, new):
+    with pytest.raises(UserError) as told:
+        parse(GOOD.replace(old, new, 1))
+    assert all(len(line) < 1000 for line in str(told.value).splitlines())
+    assert "Errno" not in str(told.value)

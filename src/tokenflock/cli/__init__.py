@@ -42,6 +42,7 @@ def _called(tokens: list[str]) -> int:
     from tokenflock.cli.app import build, imported
     from tokenflock.cli.console import complain
     from tokenflock.cli.language import exact, spoken
+    from tokenflock.cli.parsing import refused
     from tokenflock.cli.values import joined
     from tokenflock.errors import OverflowWarning, SimulationError, UserError
 
@@ -55,7 +56,7 @@ def _called(tokens: list[str]) -> int:
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
     except (UserError, CycloptsError) as error:
         known = isinstance(error, UserError)
-        complain(spoken(str(error), app, tokens) if known else str(error))
+        complain(spoken(str(error), app, tokens) if known else refused(error, app, tokens))
         code = 2
     except (SimulationError, OSError) as error:
         if isinstance(error, BrokenPipeError):

@@ -9,6 +9,7 @@ from cyclopts import App
 
 from tokenflock import __version__
 from tokenflock.catalogue import include
+from tokenflock.errors import UserError
 
 COMMANDS = {
     "tour": "a short guided run: simulate, tell what happened, write a figure and a film",
@@ -49,6 +50,10 @@ def imported(tokens: Sequence[str]) -> list[str]:
         else:
             left.append(token)
     for file in files:
+        if not file or file.startswith("--"):
+            raise UserError("--import needs a Python file; write e.g. --import my_laws.py")
+        if not Path(file).exists():
+            raise UserError(f"--import {file}: there is no such file here; check its path")
         include(Path(file))
     return left
 

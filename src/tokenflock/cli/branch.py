@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from tokenflock.cli import members
@@ -49,7 +51,9 @@ def _run(
         str, Parameter(help="law of motion, to which noise is added (tokenflock list dynamics)")
     ] = "unnormalised",
     parameter: Annotated[str, Parameter(help="what changes: kappa, beta, ...")] = "kappa",
-    kappa: Annotated[float, Parameter(help="inverse noise, where another number changes")] = 1.0,
+    kappa: Annotated[
+        float | None, Parameter(help="inverse noise, where another number changes [default: 1]")
+    ] = None,
     within: Annotated[
         str | None, Parameter(help="range of the parameter, e.g. 0.3,0.6 [default: about kappa_c]")
     ] = None,
@@ -68,13 +72,26 @@ def _run(
     """
     replaced = replaceable(out, NETCDF), drawable(plot)
     keep_compiled()
+    if kappa is not None and parameter == "kappa":
+        raise UserError(
+            f"--kappa {kappa:g} and --parameter kappa contradict each other: kappa is what changes;"
+            " give its range with --within, or another --parameter"
+        )
     law = members.build(chosen["dynamics"], values)
+    if how.degree < 1:
+        raise UserError(f"--degree must be 1 or more, got {how.degree}; write e.g. --degree 1")
+    if not law.isotropic:
+        raise UserError(
+            f"branch begins at the uniform measure, from which --dynamics {dynamics} has no way out"
+            " that a degree names, since it tells directions apart; in Python give"
+            " meanfield.branch(start=...) a density"
+        )
     from tokenflock.dynamics import Noisy
     from tokenflock.meanfield import branch
     from tokenflock.verbs.save_load import save
 
-    noisy = law if law.noisy else Noisy(law, kappa=kappa)
-    ends = _about(law, parameter, how.d) if within is None else _range(within)
+    noisy = law if law.noisy else Noisy(law, kappa=1.0 if kappa is None else kappa)
+    ends = _about(law, parameter, how) if within is None else _range(within)
     with progress("following") as report:
         states = branch(noisy, parameter, within=ends, progress=report, **how.asked())
     save(states, out)
@@ -90,20 +107,33 @@ def _run(
 def _range(within: str) -> tuple[float, float]:
     """The two numbers of --within."""
     ends = numbers(within, "--within")
-    if len(ends) != 2:
-        raise UserError(f"--within takes two numbers, got {within!r}; write e.g. --within 0.3,0.6")
+    if len(ends) != 2 or not (np.isfinite(ends).all() and ends[0] < ends[1]):
+        raise UserError(
+            f"--within takes two numbers, the lower one first, got {within!r}; write e.g. --within"
+            " 0.3,0.6"
+        )
     return float(ends[0]), float(ends[1])
 
 
-def _about(law: Any, parameter: str, d: int) -> tuple[float, float]:
-    """A range about the kappa at which the uniform measure gives way."""
+def _about(law: Any, parameter: str, how: BranchOptions) -> tuple[float, float]:
+    """A range about the kappa at which the uniform measure gives way to a ripple of the degree:
+    where k (k + d - 2) / kappa is its rate without noise.
+    """
     from tokenflock.dynamics import SelfAttention, Unnormalised
     from tokenflock.theory import growth_rate
 
+    k, d = how.degree, how.d
     model = {Unnormalised: "USA", SelfAttention: "SA"}.get(type(law))
     if model is None or parameter != "kappa" or getattr(law, "shift", 0):
         raise UserError("--within is needed for this law; write e.g. --within 0.5,5")
-    critical = (d - 1) / float(growth_rate(1, law.beta, d, model))
+    rate = (-1 if law.repulsive else 1) * float(growth_rate(k, law.beta, d, model))
+    if not 0 < rate < np.inf:
+        raise UserError(
+            f"the uniform measure never gives way to a ripple of --degree {k}: without noise it"
+            f" grows at the rate {rate:.3g}; take another --degree, another --beta, or an"
+            " attractive law"
+        )
+    critical = k * (k + d - 2) / rate
     return 0.8 * critical, 1.4 * critical
 
 
@@ -123,4 +153,4 @@ def _tell(states, parameter: str) -> None:
         f" parameter {float(last.order_parameter):.6f}, {state}"
     )
     if "stopped" in states.attrs:
-        say(f"  stopped: {states.attrs['stopped']}")
+        say(f"  stopped: {re.sub(r'(?<=raise )(?=points|most)', '--', states.attrs['stopped'])}")

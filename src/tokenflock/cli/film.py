@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,6 +13,7 @@ from cyclopts import Parameter
 from tokenflock.cli.console import keep_compiled, progress, saved
 from tokenflock.cli.options import FilmOptions, ReelOptions
 from tokenflock.cli.plot import one_prompt
+from tokenflock.errors import UserError
 from tokenflock.files import replaceable
 
 
@@ -47,6 +49,11 @@ def film(
     from tokenflock.verbs.save_load import load
 
     result = one_prompt(load(run), prompt)
+    if "x" not in result and "density" not in result:
+        raise UserError(
+            f"{run} holds {', '.join(map(str, result.data_vars))}, and no tokens to film; draw it"
+            f" with: tokenflock plot {quote(str(run))}"
+        )
     out = out or run.with_suffix(".mp4")
     replaced = replaceable(out)
     keep_compiled()

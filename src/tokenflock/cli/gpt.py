@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tokenflock.cli import stopping
-from tokenflock.cli.console import console, errors, keep_compiled, saved, say
+from tokenflock.cli.console import console, errors, keep_compiled, saved, say, visible
 from tokenflock.cli.values import counted, wholes
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
@@ -148,7 +148,7 @@ def sample(
     from tokenflock import gpt
 
     text = gpt.sample(folder, prompt, count, temperature=temperature, top=top, seed=seed)
-    console.print(text, markup=False, emoji=False, soft_wrap=True)
+    console.print(visible(text), markup=False, emoji=False, soft_wrap=True)
 
 
 def probe(
@@ -229,7 +229,7 @@ def ladder(
         beside = "" if before is None else f"  ({val - before:+.4f})"
         console.print(f"{rung:<13} val loss {val:.4f}{beside}")
         line = " ".join(gpt.sample(last, count=60).split())
-        console.print(f"{'':<13} [dim]{escape(line)}[/]", soft_wrap=True)
+        console.print(f"{'':<13} [dim]{escape(visible(line))}[/]", soft_wrap=True)
         before = val
     say(f"saved {out}")
 

@@ -6,23 +6,29 @@ are said as the options that the command has: `--d 2`, `--solver rk4 --h 0.1`.
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import get_args
 
 from cyclopts import App, Argument, CycloptsError
 
-from tokenflock.catalogue import entries, slug
+from tokenflock.catalogue import Entry, entries, slug
 from tokenflock.cli.values import number, whole
 from tokenflock.errors import UserError
 
-_ROLES = {"solver": "solvers", "dynamics": "dynamics", "start": "starts", "until": "events"}
-_VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\([\d, ]*\)|[^\s,;()\[\]]*[^\s,;.()\[\]]"""
+MOST = 8  # names that an error lists
+Options = Mapping[str, bool]
+ROLES = {"solver": "solvers", "dynamics": "dynamics", "start": "starts", "until": "events"}
+_VALUE = r"""'[^']*'|"[^"]*"|\[[^\]]*\]|\([\d,. ]*\)|[^\s,;()\[\]]*[^\s,;.()\[\]]"""
 _PAIR = re.compile(rf"(?<![\w=.:-])(\w+)=({_VALUE})")
-_CALL = re.compile(r"\b([A-Z]\w*)\(([^()]*)\)")
+_OBJECT = re.compile(r"\b[A-Z]\w*\(")
+_NAMES = re.compile(rf"(?<=try )[\w-]+(, [\w-]+){{{MOST},}}")
 _SWEPT = re.compile(r"over=\{'(\w+)': [^}]*\}")
 _PYTHON = re.compile(r"(?<!in Python )\bresult\.(?=\w+\()")
 _IDENTITY = re.compile(r"\bnp\.eye\((\d{1,3})\)")
+_CLOCK = re.compile(r"(, or |use )(?:the )?clock '(\w+)'(?: for unnormalised attention)?")
 _SUBJECT = re.compile(r"^(?:[A-Z]\w*\.)?(\w+)(?= must | has | needs |:)")
 
 
@@ -59,18 +65,19 @@ def exact(app: App, tokens: Sequence[str]) -> list[str]:
 
 def spoken(message: str, app: App | None, tokens: Sequence[str]) -> str:
     """The message with arguments named as options. What the user typed stays as it was typed."""
-    options = _options(app, tokens)
-    message, typed = _hidden(message, tokens)
+    options = options_of(app, tokens)
+    message, kept = _hidden(message, tokens)
     message = _SWEPT.sub(lambda at: f"--{at[1].replace('_', '-')} 1,2,4", message)
     message = _PYTHON.sub("in Python result.", message)
     message = _IDENTITY.sub(lambda at: f"diag:{','.join('1' * int(at[1]))}", message)
     if "--store" in options and "--out" not in options:
         message = message.replace("--out", "--store")
-    message = _SUBJECT.sub(lambda at: _option(at[1], options) or at[0], message)
-    message = _CALL.sub(lambda at: _member(at[1], at[2], options) if at.start() else at[0], message)
-    message = _PAIR.sub(lambda at: _pair(at[1], at[2], options) or at[0], message)
-    message = _solvers(message, options)
-    for k, text in enumerate(typed):
+    message = _SUBJECT.sub(lambda at: _subject(at[1], options, tokens) or at[0], message)
+    message = _objects(message, options, kept)
+    message = _PAIR.sub(lambda at: _pair(at[1], at[2], options, tokens) or at[0], message)
+    message = _solvers(_short(message), options)
+    message = _CLOCK.sub(r"\1--clock \2" if "--clock" in options else "", message)
+    for k, text in reversed(list(enumerate(kept))):
         message = message.replace(f"\0{k}\0", text)
     return message
 
@@ -86,10 +93,15 @@ def _arguments(app: App, tokens: Sequence[str]) -> list[Argument]:
         return []  # no such command; that is said when it is called
 
 
-def _options(app: App | None, tokens: Sequence[str]) -> set[str]:
-    """Every long option of the command that the tokens name."""
+def options_of(app: App | None, tokens: Sequence[str]) -> dict[str, bool]:
+    """Every long option of the command that the tokens name, and whether it takes no value."""
     arguments = [] if app is None else _arguments(app, tokens)
-    return {name for argument in arguments for name in argument.names if name.startswith("--")}
+    return {
+        name: bool in (argument.hint, *get_args(argument.hint))
+        for argument in arguments
+        for name in argument.names
+        if name.startswith("--")
+    }
 
 
 def _hidden(message: str, tokens: Sequence[str]) -> tuple[str, list[str]]:
@@ -101,45 +113,143 @@ def _hidden(message: str, tokens: Sequence[str]) -> tuple[str, list[str]]:
     return message, typed
 
 
-def _option(name: str, options: set[str]) -> str | None:
+def _option(name: str, options: Options) -> str | None:
     option = f"--{name.replace('_', '-')}"
     return option if option in options else None
 
 
-def _pair(name: str, value: str, options: set[str]) -> str | None:
+def _subject(name: str, options: Options, tokens: Sequence[str]) -> str | None:
+    """What an error is about, as one typed it; None where it is no option."""
+    told = {"path": _option("out", options), "result": "the file", "subject": "the files"}
+    return _option(name, options) or _changed(name, options, tokens) or told.get(name)
+
+
+def _changed(name: str, options: Options, tokens: Sequence[str]) -> str | None:
+    """A number that --set changes: the last part of its name, as `n` of `--set start.n=0`."""
+    if "--set" not in options:
+        return None
+    pairs = [after for before, after in pairwise(tokens) if before == "--set"]
+    pairs += [token.removeprefix("--set=") for token in tokens if token.startswith("--set=")]
+    names = [pair.partition("=")[0] for pair in pairs]
+    typed = next((each for each in names if each.rpartition(".")[2] == name), None)
+    return None if typed is None else f"--set {typed}"
+
+
+def _pair(name: str, value: str, options: Options, tokens: Sequence[str]) -> str | None:
     option = _option(name, options)
-    return None if option is None else f"{option} {_typed(value)}"
+    if option is None:
+        changed = _changed(name, options, tokens)
+        return None if changed is None else f"{changed}={_typed(value)}"
+    if options[option]:
+        return _switch(option, value)
+    return f"{option} {_typed(value)}"
+
+
+def _switch(option: str, value: str) -> str:
+    """An option that takes no value, on or off."""
+    return option if value == "True" else f"--no-{option.removeprefix('--')}"
 
 
 def _typed(value: str) -> str:
-    """A Python value as one types it: no quotes, a list by commas, a size with an x."""
+    """A Python value as one types it: no quotes, a list by commas, a pair by an x or a comma."""
+    if value.startswith("[["):
+        return value[2:-2].replace(" ", "").replace("],[", ";")
     if value.startswith("["):
         return value[1:-1].replace(" ", "")
     if value.startswith("("):
-        return value[1:-1].replace(", ", "x")
-    return value.strip("'\"")
+        return value[1:-1].replace(", ", "," if "." in value else "x")
+    return value.lower() if value in ("True", "False") else value.strip("'\"")
 
 
-def _member(name: str, arguments: str, options: set[str]) -> str:
-    """`RK4(h=0.1)` as `--solver rk4 --h 0.1`, `Energy(log=True)` as `--observe energy:log=true`."""
-    python = f"{name}({arguments})"
-    pairs = _PAIR.findall(arguments)
-    if arguments and not pairs:
-        return python
-    if "--observe" in options and _is(name, "observables"):
-        return "--observe " + ":".join([slug(name), *(f"{k}={_typed(v)}" for k, v in pairs)])
-    for role, kind in _ROLES.items():
-        if f"--{role}" in options and _is(name, kind):
-            given = [f"--{k.replace('_', '-')} {_typed(v)}" for k, v in pairs]
-            return " ".join([f"--{role} {slug(name)}", *given])
-    return python
+def _objects(message: str, options: Options, kept: list[str]) -> str:
+    """The message with objects as the options that make them: `RK4(h=0.1)` as `--solver rk4 --h
+    0.1`. Those that no option makes stay as they are, in `kept`.
+    """
+    written, at = [], 0
+    for found in _OBJECT.finditer(message):
+        end = _closing(message, found.end())
+        if found.start() < at or end is None:
+            continue
+        text = message[found.start() : end]
+        said = _member(text, options)
+        if said is None:
+            kept.append(text)
+            said = f"\0{len(kept) - 1}\0"
+        written += [message[at : found.start()], said]
+        at = end
+    return "".join(written) + message[at:]
 
 
-def _is(name: str, kind: str) -> bool:
-    return any(entry.name == name for entry in entries(kind))
+def _closing(message: str, start: int) -> int | None:
+    """Where the bracket closes that opens before `start`."""
+    depth = 1
+    for place in range(start, len(message)):
+        depth += {"(": 1, ")": -1}.get(message[place], 0)
+        if depth == 0:
+            return place + 1
+    return None
 
 
-def _solvers(message: str, options: set[str]) -> str:
+def _member(text: str, options: Options) -> str | None:
+    """A member that Python writes, as options; None where no option makes it."""
+    try:
+        call = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return None
+    entry = _entry(call.func.id, "observables")
+    if "--observe" in options and entry is not None:
+        pairs = [f"{name}={_typed(ast.unparse(value))}" for name, value in _fields(call, entry)]
+        return "--observe " + ":".join([entry.slug, *pairs])
+    for role, kind in ROLES.items():
+        entry = _entry(call.func.id, kind)
+        if f"--{role}" in options and entry is not None:
+            return _written(role, entry, call)
+    return None
+
+
+def _written(role: str, entry: Entry, call: ast.Call) -> str | None:
+    """A member and its fields as options: switches without a value, what is off or none not at
+    all, members in it in turn.
+    """
+    words = [f"--{role} {entry.slug}"]
+    for name, value in _fields(call, entry):
+        flag, text = f"--{name.replace('_', '-')}", ast.unparse(value)
+        if isinstance(value, ast.Call):
+            inner = isinstance(value.func, ast.Name) and _entry(value.func.id, "dynamics")
+            said = _written(name, inner, value) if inner else None
+            if said is None:
+                return None
+            words.append(said)
+        elif text in ("True", "False"):
+            usual = next((each.default for each in entry.options if each.name == name), "False")
+            words += [] if text == usual else [_switch(flag, text)]
+        elif text != "None":
+            words.append(f"{flag} {text.lower() if text.isupper() else _typed(text)}")
+    return " ".join(words)
+
+
+def _fields(call: ast.Call, entry: Entry) -> list[tuple[str, ast.expr]]:
+    """The fields of a member as they are written, those without a name by their order."""
+    named = [(each.arg, each.value) for each in call.keywords if each.arg is not None]
+    return [*zip((option.name for option in entry.options), call.args), *named]
+
+
+def _entry(name: str, kind: str) -> Entry | None:
+    return next((entry for entry in entries(kind) if entry.name == name), None)
+
+
+def _short(message: str) -> str:
+    """The message with at most a few of many names."""
+
+    def cut(found: re.Match[str]) -> str:
+        return ", ".join([*found[0].split(", ")[:MOST], "..."])
+
+    return _NAMES.sub(cut, message)
+
+
+def _solvers(message: str, options: Options) -> str:
     """Solvers by the names that --solver takes."""
     if "--solver" not in options:
         return message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -35,7 +36,9 @@ def listing(
     Example: `tokenflock list dynamics self-attention`
     """
     if kind is not None and kind not in KINDS:
-        raise UserError(f"there is no kind {kind!r}; choose {', '.join(KINDS)}")
+        near = get_close_matches(kind, KINDS, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"choose {', '.join(KINDS)}"
+        raise UserError(f"there is no kind {kind!r}; {remedy}")
     if kind and name:
         _full(find(kind, name))
         return

@@ -8,8 +8,11 @@ its file without importing it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
@@ -49,43 +52,75 @@ class Member:
         None  # the value of the first option, where that was typed in place of a name
     )
 
+    def has(self, name: str) -> bool:
+        """Whether it, or a member in it, has a field of this name."""
+        own = any(option.name == name for option in self.entry.options)
+        return own or any(member.has(name) for member in self.inner.values())
+
 
 def scan(tokens: Sequence[str], flag: str) -> str | None:
     """The value of `flag` among raw tokens, before anything is parsed."""
-    for token, following in zip(tokens, [*tokens[1:], ""]):
+    for token, following in zip(tokens, [*tokens[1:], "--"]):
         if token == flag:
+            if following.startswith("--"):
+                raise UserError(f"{flag} needs a name, got none; write it after {flag}")
             return following
         if token.startswith(flag + "="):
             return token.partition("=")[2]
     return None
 
 
-def member(role: str, kind: str, name: str, tokens: Sequence[str]) -> Member:
+def member(
+    role: str, kind: str, name: str, tokens: Sequence[str], outer: frozenset[str] = frozenset()
+) -> Member:
     """The member called `name`, and those that its fields ask for (`--base` of `noisy`, the mlp of
-    `feed-forward`).
+    `feed-forward`). What is called like a field of an outer member has the role before it:
+    `--dynamics noisy --base streamed --base-base sinkhorn`.
     """
     entry = find(kind, name)
-    inner = {}
+    inner, naming = {}, (*_NESTED, "NeuralODE")
+    known = outer | {option.name for option in entry.options if option.annotation in naming}
     for option in entry.options:
-        chosen = scan(tokens, _flag(option.name))
-        if chosen is None:
-            chosen = slug((option.default or "").partition("(")[0])
+        within = f"{role}_{option.name}" if option.name in outer else option.name
         if option.annotation in _NESTED:
-            inner[option.name] = member(option.name, _NESTED[option.annotation], chosen, tokens)
+            chosen = _chosen(option, _flag(within), tokens)
+            kind = _NESTED[option.annotation]
+            inner[option.name] = member(within, kind, chosen, tokens, known)
         elif option.annotation in PARTS:
-            inner[option.name] = _part(option, chosen)
+            inner[option.name] = _part(option, _chosen(option, _flag(option.name), tokens))
         elif option.annotation == "NeuralODE":
-            inner[option.name] = member(option.name, "dynamics", "neural-ode", tokens)
+            inner[option.name] = member(within, "dynamics", "neural-ode", tokens, known)
     return Member(role, entry, inner)
+
+
+def _chosen(option: Option, flag: str, tokens: Sequence[str]) -> str:
+    """The name that was typed for a field, or that of its default."""
+    typed = scan(tokens, flag)
+    return slug((option.default or "").partition("(")[0]) if typed is None else typed
 
 
 def _part(option: Option, chosen: str) -> Member:
     """The part that a field of a block names: `--mask causal`, `--heads 4`."""
     try:
         entry, bare = part(option.annotation, chosen)
-    except UserError as error:
-        raise UserError(f"{_flag(option.name)} must be {error}") from None
+    except UserError:
+        shown = sorted(family(option.annotation))
+        near = get_close_matches(chosen, shown, n=1)
+        remedy = f"; did you mean {near[0]}?" if near else ""
+        wanted = f"{_example(option.annotation)}one of {', '.join(shown)}"
+        flag = _flag(option.name)
+        raise UserError(f"{flag} must be {wanted}, got {chosen!r}{remedy}") from None
     return Member(option.name, entry, {}, bare)
+
+
+def _example(of: str) -> str:
+    """What may be typed in place of the name of a part.
+
+    >>> _example("Heads"), _example("Mask")
+    ('a whole number or ', '')
+    """
+    bare = {"RandomHeads": "a whole number or ", "RandomFeedForward": "an activation or "}
+    return bare.get(PARTS[of] or "", "")
 
 
 def _flag(name: str) -> str:
@@ -138,7 +173,8 @@ def parameters(
 
     A name that is taken already gets the role as a prefix.
     """
-    group = Group(f"{chosen.role.capitalize()}: {chosen.entry.slug}", help=chosen.entry.summary)
+    title = f"{chosen.role.capitalize().replace('_', ' ')}: {chosen.entry.slug}"
+    group = Group(title, help=chosen.entry.summary)
     own = []
     for option in chosen.entry.options:
         first = chosen.bare is not None and option is chosen.entry.options[0]
@@ -201,7 +237,29 @@ def build(chosen: Member, values: dict[str, Any]) -> Any:
             raise UserError(
                 f"{chosen.role} {chosen.entry.slug} needs --{option.name} ({option.doc})"
             )
-    return cls(**given)
+    bare = {} if chosen.bare is None else {chosen.entry.options[0].name: _flag(chosen.role)}
+    with _blaming(bare):
+        return cls(**given)
+
+
+@contextmanager
+def _blaming(flags: Mapping[str, str]) -> Iterator[None]:
+    """Scope in which an error about a field names what was typed for it: `--feed-forward`, or
+    `--observe histogram:bins`.
+    """
+    try:
+        yield
+    except UserError as error:
+        text = str(error)
+        for name, flag in flags.items():
+            text = re.sub(rf"^(\w+\.)?{name}(?= must )", flag, text)
+            text = text.replace(f"write e.g. {name}=", f"write e.g. {flag}=")
+        raise UserError(text) from None
+
+
+def typed(role: str, values: Mapping[str, Any]) -> bool:
+    """Whether an option of the member in this role was given."""
+    return any(value is not None for key, value in values.items() if key.startswith(f"{role}__"))
 
 
 def convert(entry: Entry, texts: dict[str, str]) -> Any:
@@ -212,7 +270,8 @@ def convert(entry: Entry, texts: dict[str, str]) -> Any:
             raise UserError(
                 f"{entry.slug} has no option {name!r}; it has {', '.join(options) or 'none'}"
             )
-    return cls(**{name: _value(options[name], text) for name, text in texts.items()})
+    with _blaming({name: f"--observe {entry.slug}:{name}" for name in options}):
+        return cls(**{name: _value(options[name], text) for name, text in texts.items()})
 
 
 def _value(option: Option, value: Any) -> Any:

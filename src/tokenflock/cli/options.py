@@ -15,6 +15,7 @@ from tokenflock.files import replaceable
 from tokenflock.plots._shot import ViewName
 
 _LAST = 30.0  # the final time unless one is given
+_FRAMES = 201  # of a run unless times are given
 _PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -44,7 +45,9 @@ class WhenOptions:
         float | None, Parameter(help="final time [default: 30, or the last of --times]")
     ] = None
     times: Annotated[str | None, Parameter(help="times to keep, e.g. 0,1,10 or 0:30:301")] = None
-    frames: Annotated[int, Parameter(help="how many times to keep")] = 201
+    frames: Annotated[
+        int | None, Parameter(help="how many equal times to keep, without --times [default: 201]")
+    ] = None
 
     def asked(self) -> dict[str, Any]:
         """The same for `simulate` and `phase_diagram`.
@@ -55,13 +58,22 @@ class WhenOptions:
         keep = self._kept()
         last = _LAST if self.t is None else self.t
         t = last if keep is None else float(keep[-1])
-        return {"t": t, "times": keep, "frames": self.frames}
+        return {"t": t, "times": keep, "frames": _FRAMES if self.frames is None else self.frames}
 
     def _kept(self) -> np.ndarray | None:
         """The times of --times, of which none may lie beyond --t."""
         if self.times is None:
             return None
         keep = numbers(self.times, "--times")
+        if self.frames is not None:
+            raise UserError(
+                f"--times {self.times} and --frames {self.frames} both say which times to keep;"
+                " leave one of them out"
+            )
+        if not np.isfinite(keep).all():
+            raise UserError(
+                f"--times must be finite, got {self.times!r}; write e.g. --times 0,1,10"
+            )
         if self.t is not None and keep.max() > self.t:
             raise UserError(
                 f"--times must end by --t {self.t:g}, got {keep.max():g}; leave --t out, or give"
@@ -137,6 +149,8 @@ class ReelOptions:
             return None
         try:
             width, height = (int(part) for part in self.size.lower().split("x"))
+            if min(width, height) < 1:
+                raise ValueError
         except ValueError:
             raise UserError(
                 f"--size must be width x height, got {self.size!r}; write e.g. --size 1280x720"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from tokenflock.cli import members, stopping
@@ -13,6 +14,7 @@ from tokenflock.cli.console import keep_compiled, rate, saved, say
 from tokenflock.cli.options import EnsembleOptions, WhenOptions, drawable
 from tokenflock.cli.simulate import observables
 from tokenflock.cli.values import numbers
+from tokenflock.errors import UserError
 from tokenflock.files import NETCDF, replaceable
 
 ROLES = {
@@ -70,11 +72,12 @@ def _run(
     times.nc`
     """
     replaced = replaceable(out, NETCDF), drawable(plot)
-    asked = {"beta": numbers(beta, "--beta"), **when.asked(), **many.asked()}
+    asked = {"beta": _betas(beta, chosen["dynamics"]), **when.asked(), **many.asked()}
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
-    asked |= {"solver": built["solver"], "observe": observables(observe, built["dynamics"])}
-    asked["until"] = built.get("until")
+    nothing = not observe and until is not None  # its time alone is wanted
+    observed = [] if nothing else observables(observe, built["dynamics"])
+    asked |= {"solver": built["solver"], "observe": observed, "until": built.get("until")}
     result = _kept(built["dynamics"], built["start"], out, asked)
     _tell(result)
     saved(out, replaced[0])
@@ -83,6 +86,22 @@ def _run(
 
         plots.save_figure(plots.phase_diagram(result), plot)
         saved(plot, replaced[1])
+
+
+def _betas(text: str, law: members.Member) -> np.ndarray:
+    """The values of --beta, each once, for a law that has such a number."""
+    if not law.has("beta"):
+        raise UserError(
+            f"phase varies beta, which --dynamics {law.entry.slug} does not have; take one that"
+            " has it, e.g. --dynamics self-attention, or vary another number with: tokenflock sweep"
+        )
+    values = numbers(text, "--beta")
+    if len(np.unique(values)) < len(values):
+        raise UserError(
+            f"--beta must name each value once, got {text!r}; for more systems of each"
+            " take more --repeats"
+        )
+    return values
 
 
 def _kept(dynamics: Any, start: Any, out: Path, asked: dict[str, Any]) -> Any:

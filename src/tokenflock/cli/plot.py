@@ -21,9 +21,12 @@ Ensemble = Literal["phase-diagram", "curves", "survival"]
 Training = Literal["training"]
 Steering = Literal["steering"]
 Branch = Literal["bifurcation"]
+Spectrum = Literal["spectrum"]
+Exponents = Literal["exponents"]
 Measure = Literal["density-over-time", "radial", "density-surface"]
 # one list of words, since help names each part of a union
-Kind = Literal["auto", Tokens, Statistics, Ensemble, Measure, Training, Steering, Branch]
+Changes = Literal[Spectrum, Exponents]  # how small ones grow
+Kind = Literal["auto", Tokens, Statistics, Ensemble, Measure, Training, Steering, Branch, Changes]
 # what can be drawn of each, by the names of the plots; the first is the default
 KINDS = {
     "a run": get_args(Tokens) + get_args(Statistics),
@@ -32,6 +35,8 @@ KINDS = {
     "a training": get_args(Training),
     "a steering": get_args(Steering),
     "a branch": get_args(Branch),
+    "a spectrum": get_args(Spectrum),
+    "Lyapunov exponents": get_args(Exponents),
 }
 
 
@@ -63,6 +68,10 @@ class PlotOptions:
     def asked(self, several: bool) -> dict[str, Any]:
         """The same for a plot, which may take several times; None where nothing is asked for."""
         times = None if self.at is None else numbers(self.at, "--at").tolist()
+        if times is not None and len(times) > 1 and not several:
+            raise UserError(
+                f"--at takes one time here, got {self.at!r}; several are for --kind histogram"
+            )
         name = self.observable
         return {
             "at": times if several or times is None else times[0],
@@ -88,7 +97,7 @@ def plot(
             help=(
                 "what to draw; auto is overview for a run, phase-diagram for an ensemble,"
                 " density-over-time for a measure, "
-                "training for a watch.nc, steering and bifurcation for the other two"
+                "training for a watch.nc, and what is drawn of the others"
             )
         ),
     ] = "auto",
@@ -103,7 +112,7 @@ def plot(
         Path | None, Parameter(help="a .png, .pdf or .svg file [default: beside the run]")
     ] = None,
 ) -> None:
-    """Draw a saved run, phase diagram, measure, steering or branch.
+    """Draw a saved run, phase diagram, measure, steering, branch, spectrum or Lyapunov exponents.
 
     Example: `tokenflock plot run.nc --out run.png`
 
@@ -151,6 +160,10 @@ def one_prompt(result, prompt: int | None):
 def _holds(result) -> str:
     if "target" in result and "loss" in result:
         return "a steering"
+    if "estimate" in result and "exponent" in result:
+        return "Lyapunov exponents"
+    if "rate" in result and "frequency" in result:
+        return "a spectrum"
     if "x" in result:
         return "a run"
     if "point" in result.dims and "stable" in result:
@@ -182,11 +195,18 @@ def _draw(plots, result, kind: str, picture: PlotOptions):
             f"--observable is for {', '.join(KINDS['an ensemble'])} of an ensemble, not for {kind};"
             f" leave it out (the file holds {', '.join(map(str, result.data_vars))})"
         )
+    if kind == "survival" and "survival" not in result:
+        raise UserError(
+            "--kind survival draws how long until an event, and this ensemble has none; make one"
+            " with: tokenflock phase --until consensus"
+        )
     taken = _options(plots, kind)
-    if picture.at is not None and "at" not in taken:
-        kinds = [name for names in KINDS.values() for name in names]
-        timed = [name for name in kinds if "at" in _options(plots, name)]
-        raise UserError(f"--at is for {', '.join(timed)}, not for {kind}")
+    for name in ("at", "tail", "landscape", "log_time"):
+        if getattr(picture, name) and name not in taken:
+            kinds = [each for names in KINDS.values() for each in names]
+            fits = [each for each in kinds if name in _options(plots, each)]
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} is for {', '.join(fits)}, not for {kind}; leave it out")
     asked = picture.asked(several=kind == "histogram")
     given = {name: value for name, value in asked.items() if value is not None and name in taken}
     return _function(plots, kind)(result, **given)

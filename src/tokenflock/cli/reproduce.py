@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tokenflock.cli import stopping
 from tokenflock.cli.console import console, described, hanging, keep_compiled, say
+from tokenflock.errors import UserError
 from tokenflock.reproduction.item import find, papers
 from tokenflock.reproduction.mathematics import unicode
 
@@ -60,6 +61,10 @@ def reproduce(
     Example: `tokenflock reproduce --list`
     """
     if list_:
+        if names:
+            raise UserError(
+                f"--list shows everything, got {' '.join(names)!r}; leave that out, or --list"
+            )
         _list()
         return 0
     items = find(names)

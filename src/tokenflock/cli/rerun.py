@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -17,6 +18,9 @@ from tokenflock.files import NETCDF, replaceable
 if TYPE_CHECKING:
     import xarray as xr
 
+_MADE = {  # what is made of a name and numbers, and how another command takes it
+    name: f"--{name}" for name in ("dynamics", "start", "solver", "until", "observe")
+}
 _WORDS = {"none": None, "true": True, "false": False}
 
 
@@ -58,16 +62,22 @@ def rerun(
     Example: `tokenflock rerun run.nc --set beta=9 --set seed=1 --out again.nc`
     """
     replaced = replaceable(out, NETCDF)
-    changes = dict(_pair("set", text) for text in set or [])
+    changes = _changes(set or [])
     where, system = _places("part", part), _places("member", member)
     if system and (changes or where):
         raise UserError("--member runs one system as it was; leave --set and --part out")
     keep_compiled()
     import tokenflock as flock
     from tokenflock.cli.opening import doubted
+    from tokenflock.recipe import plain_recipe
     from tokenflock.verbs.save_load import load
 
     before = load(run)
+    if system and "repeats" not in plain_recipe(before):
+        raise UserError(
+            f"--member runs one system of an ensemble, and {run} holds none; leave it"
+            " out, or name the file of tokenflock phase"
+        )
     with doubted(run, before, "run again"):
         result = (
             flock.member(before, **system)
@@ -76,7 +86,19 @@ def rerun(
         )
     flock.save(result, out)
     say("", title=str(result.attrs["title"]).removeprefix("tokenflock: "))
-    saved(out, replaced, f"; see it with: tokenflock plot {out}")
+    saved(out, replaced, f"; see it with: tokenflock plot {quote(str(out))}")
+
+
+def _changes(texts: Sequence[str]) -> dict[str, Any]:
+    """What --set changes; a law, a start, a solver or observables are no numbers."""
+    changes = dict(_pair("set", text) for text in texts)
+    for name in _MADE:
+        if name in changes and isinstance(changes[name], str):
+            raise UserError(
+                f"--set {name} changes numbers, not the {name} itself, got {changes[name]!r}; run"
+                f" it anew with: tokenflock simulate {_MADE[name]} {changes[name]}"
+            )
+    return changes
 
 
 def _selected(result: xr.Dataset, where: dict[str, Any]) -> xr.Dataset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ LARGEST_BETA = 700.0  # e^710 is infinite
 ROLES = {
     "dynamics": ("dynamics", "self-attention"),
     "start": ("starts", "uniform"),
-    "solver": ("solvers", None),
+    "solver": ("solvers", "adaptive"),
     "until": ("events", None),
 }
 
@@ -76,10 +77,13 @@ def _run(
     keep_compiled()
     built = {role: members.build(part, values) for role, part in chosen.items()}
     asked |= {role: built.get(role) for role in ("solver", "until")}
+    if solver is None and not members.typed("solver", values):
+        asked["solver"] = None  # the one that suits the law
     asked["observe"] = observables(observe, built["dynamics"])
     _follow(built["dynamics"], built["start"], out, asked)
     picture = out.with_suffix(".png")
-    saved(out, replaced, f"; see it with: tokenflock plot {out} --out {picture}")
+    files = f"{quote(str(out))} --out {quote(str(picture))}"
+    saved(out, replaced, f"; see it with: tokenflock plot {files}")
 
 
 def _follow(dynamics: Any, start: Any, out: Path, asked: dict[str, Any]) -> None:
@@ -108,16 +112,20 @@ def observables(text: str | None, dynamics: Any) -> list[Any]:
             energy = "energy:log=true" if _overflows(pair.beta) else "energy"
             text = f"{energy},cluster-count"
     wanted = []
-    for part in filter(None, text.split(",")):
+    for part in text.split(","):
+        if not part:
+            raise UserError(
+                f"--observe takes names and commas between them, got {text!r}; write e.g. --observe"
+                " cluster-count,order-parameter"
+            )
         name, *pairs = part.split(":")
         if any("=" not in pair for pair in pairs):
             raise UserError(
                 f"--observe takes name:key=value, got {part!r}; write e.g."
                 " energy:convention=staircase"
             )
-        wanted.append(
-            members.convert(find("observables", name), dict(pair.split("=", 1) for pair in pairs))
-        )
+        texts = {key: value for key, _, value in (pair.partition("=") for pair in pairs)}
+        wanted.append(members.convert(find("observables", name), texts))
     return wanted
 
 

@@ -39,6 +39,13 @@ class CloudOptions:
         """(clouds, targets); what is drawn is drawn with the seed."""
         from tokenflock.steering import clouds as drawn
 
+        if self.aims < 1:
+            raise UserError(f"--aims must be 1 or more, got {self.aims}; write e.g. --aims 1")
+        if not 0 <= self.target_spread < np.inf:
+            raise UserError(
+                f"--target-spread must be 0 or more, got {self.target_spread:g}; write e.g."
+                " --target-spread 0.1"
+            )
         if self.inputs is None:
             begin = drawn(self.clouds, self.n, self.d, self.spread, seed=seed)
         else:

@@ -9,41 +9,44 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from cyclopts import Parameter
+from cyclopts import App, Parameter
+from rich.console import Console
 
 from tokenflock.catalogue import Entry, Option, find
-from tokenflock.cli.console import console, say
-from tokenflock.cli.values import array, numbers
+from tokenflock.cli.console import console, errors
+from tokenflock.cli.values import MOST, array, numbers
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
-from tokenflock.theory._guard import explains_nan, guarded, numbers_in
+from tokenflock.theory._guard import explains_inf, explains_nan, guarded, numbers_in
+from tokenflock.theory._letters import meaning
 
 ARRAYS = 60  # numbers held for each row: those of the formula, and the table that is printed
-_EXAMPLE = """
-
-    Example: `tokenflock theory transition-curve --n 32 --delta 1e-3 --t 10,20,30`
-"""
+ROWS = 100_000  # of a table that is read; as JSON it may have MOST
+SHOWN = 4  # arguments in the example of a form
 
 
-def command(tokens: Sequence[str]) -> Callable[..., None]:
+def command(tokens: Sequence[str]) -> App | Callable[..., None]:
     """The closed form that the first token names, with its arguments as options."""
     name = next((token for token in tokens if not token.startswith("-")), None)
     if name is None:
         return theory
     entry = find("theory", name)
     keyword, positional = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_ONLY
+    defaults = _defaults(entry)
     options = [
-        inspect.Parameter(option.name, keyword, default=None, annotation=_annotation(option))
+        inspect.Parameter(
+            option.name, keyword, default=None, annotation=_annotation(entry, option, defaults)
+        )
         for option in entry.options
     ]
-    form = inspect.Parameter(
-        "form", positional, annotation=Annotated[str, Parameter(help="the closed form")]
-    )
+    form = inspect.Parameter("form", positional, annotation=Annotated[str, Parameter(show=False)])
     json = inspect.Parameter(
         "json",
         keyword,
         default=False,
-        annotation=Annotated[bool, Parameter(help="print JSON", negative=())],
+        annotation=Annotated[
+            bool, Parameter(help="print JSON; null is no number", negative=(), show_default=False)
+        ],
     )
 
     def evaluate(form: str, *, json: bool = False, **texts: Any) -> None:
@@ -51,11 +54,49 @@ def command(tokens: Sequence[str]) -> Callable[..., None]:
 
     evaluate.__signature__ = inspect.Signature([form, *options, json])
     evaluate.__annotations__ = {option.name: option.annotation for option in [form, *options, json]}
-    evaluate.__doc__ = (
-        f"{entry.summary}\n\n    Numbers: 4, a list 1,2,3, or a range 0.1:9:45 (45"
-        f" values). Matrices: '1,0;0,1', diag:1,2 or a .npy file.{_EXAMPLE}"
+    app = App(
+        name="theory",
+        usage=f"Usage: tokenflock theory {entry.slug} [OPTIONS]",
+        help=_help(entry, defaults),
+        help_format="markdown",
+        version_flags=(),
     )
-    return evaluate
+    app.default(evaluate)
+    return app
+
+
+def _defaults(entry: Entry) -> dict[str, str]:
+    """The default of each argument as it is typed; none for those that must be given."""
+    parameters = inspect.signature(entry.load()).parameters.values()
+    return {p.name: _typed(p.default) for p in parameters if p.default is not p.empty}
+
+
+def _typed(value: Any) -> str:
+    """A default as it is typed.
+
+    >>> _typed(1e-3), _typed(((1.0, 0.0), (0.0, 1.0))), _typed((0.5, 0.5)), _typed("SA")
+    ('0.001', "'1,0;0,1'", '0.5,0.5', 'SA')
+    """
+    if isinstance(value, tuple):
+        rows = [_typed(part) for part in value]
+        return f"'{';'.join(rows)}'" if len(rows) > 1 and "," in rows[0] else ",".join(rows)
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return short if not isinstance(value, float) or float(short) == value else repr(value)
+
+
+def _help(entry: Entry, defaults: dict[str, str]) -> str:
+    """What a form is, how numbers are written, and a line that runs."""
+    said = {k: text for k, text in defaults.items() if text not in ("False", "inf")}
+    shown = [f"{_flag(name)} {text}" for name, text in [*said.items()][:SHOWN]]
+    line = " ".join(["tokenflock theory", entry.slug, *shown])
+    how = "Numbers: 4, a list 1,2,3, or a range 0.1:9:45 (45 values)."
+    if any(map(_axes, entry.options)):
+        how += " Matrices: '1,0;0,1', diag:1,2 or a .npy file."
+    return f"{entry.summary}\n\n{how}\n\nExample: `{line}`\n"
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def theory() -> None:
@@ -73,16 +114,18 @@ def theory() -> None:
     )
 
 
-def _annotation(option: Option) -> Any:
-    kind = bool if option.annotation == "bool" else str
-    shown = "required" if option.default is None else f"default: {option.default}"
+def _annotation(entry: Entry, option: Option, defaults: dict[str, str]) -> Any:
+    switch = option.annotation == "bool"
+    shown = f"[default: {defaults[option.name]}]" if option.name in defaults else "[required]"
+    told = [meaning(entry.doc, option.name), "" if switch else shown]
     return Annotated[
-        kind | None,
+        (bool if switch else str) | None,
         Parameter(
-            name=f"--{option.name.replace('_', '-')}",
-            help=f"[{shown}]",
+            name=_flag(option.name),
+            help=" ".join(filter(None, told)),
             show_default=False,
-            allow_leading_hyphen=kind is str,
+            negative=(),
+            allow_leading_hyphen=not switch,
         ),
     ]
 
@@ -100,8 +143,7 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
     ]
     if missing:
         raise UserError(
-            f"{entry.slug} needs --{missing[0].replace('_', '-')}; see: tokenflock theory"
-            f" {entry.slug} --help"
+            f"{entry.slug} needs {_flag(missing[0])}; see: tokenflock theory {entry.slug} --help"
         )
     arrays = {option.name for option in entry.options if _axes(option)}
     lists = {
@@ -109,12 +151,7 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
         for name, value in given.items()
         if isinstance(value, np.ndarray) and value.size > 1 and name not in arrays
     }
-    rows = math.prod(float(value.size) for value in lists.values())
-    require_memory(
-        8 * rows * (len(lists) + ARRAYS),
-        f"a table of {rows:,.0f} rows",
-        "give shorter lists, or ranges of fewer numbers",
-    )
+    _require_rows(lists, json)
     grids = (
         dict(zip(lists, (grid.ravel() for grid in np.meshgrid(*lists.values(), indexing="ij"))))
         if lists
@@ -126,11 +163,37 @@ def _evaluate(entry: Entry, texts: dict[str, Any], json: bool) -> None:
         if name not in lists
     }
     form = entry.load()
-    answer = guarded(form)(**single, **grids)
-    answers = _columns(entry, answer)
-    _print(entry, grids, answers, json)
-    if not json and any(np.isnan(part).any() for part in numbers_in(tuple(answers.values()))):
-        say(f"({explains_nan(form)})")
+    answers = _columns(entry, guarded(form)(**single, **grids))
+    _print(_table(grids, answers), json)
+    _explain(form, answers, errors if json else console)
+
+
+def _require_rows(lists: dict[str, np.ndarray], json: bool) -> None:
+    """Refuse a table that nobody reads, or that takes more memory than there is."""
+    rows = math.prod(value.size for value in lists.values())
+    most = MOST if json else ROWS
+    if rows > most:
+        more = "" if json else f", or {MOST:,} with --json"
+        what = " times ".join(f"{value.size:,} of {_flag(name)}" for name, value in lists.items())
+        raise UserError(
+            f"a table has at most {most:,} rows{more}, got {what}; give shorter lists, or ranges of"
+            " fewer numbers"
+        )
+    require_memory(
+        8 * rows * (len(lists) + ARRAYS),
+        f"a table of {rows:,} rows",
+        "give shorter lists, or ranges of fewer numbers",
+    )
+
+
+def _explain(form: Callable[..., Any], answers: dict[str, np.ndarray], where: Console) -> None:
+    """Say what nan and inf mean: below a table, and beside JSON, which holds only itself."""
+    parts = list(numbers_in(tuple(answers.values())))
+    if any(np.isnan(part).any() for part in parts):
+        where.print(f"({explains_nan(form)})", soft_wrap=True, markup=False)
+    if any(np.isinf(part).any() for part in parts):
+        told = explains_inf(form) or "inf: beyond double precision"
+        where.print(f"({told})", soft_wrap=True, markup=False)
 
 
 def _argument(option: Option, value: Any) -> Any:
@@ -140,10 +203,12 @@ def _argument(option: Option, value: Any) -> Any:
         or "Literal" in option.annotation
     ):
         return value
-    name = f"--{option.name.replace('_', '-')}"
+    name = _flag(option.name)
     if _axes(option):
         return np.array(array(value, name), ndmin=_axes(option))
     values = numbers(value, name)
+    if values.size > 1 and "ArrayLike" not in option.annotation:
+        raise UserError(f"{name} takes one number, got {value!r}")
     counts = option.annotation.startswith("int") or option.name in ("n", "d", "k", "p")
     whole = counts and bool(np.all(values == np.round(values)) and np.all(np.abs(values) < 2**62))
     return values.astype(int) if whole else values
@@ -166,13 +231,12 @@ def _columns(entry: Entry, answer: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in answer.items()}
 
 
-def _print(
-    entry: Entry, inputs: dict[str, np.ndarray], answers: dict[str, np.ndarray], json: bool
-) -> None:
+def _table(inputs: dict[str, np.ndarray], answers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Columns of one length: what was given, and the answers."""
     long = {a.size for a in answers.values()} - {1}
     whole = long.pop() if len(long) == 1 else 1  # arrays of several sizes stand in one row
     rows = max([len(column) for column in inputs.values()] or [whole])
-    table = {name: column for name, column in inputs.items()}
+    table = dict(inputs)
     for name, value in answers.items():
         flat = (
             value.reshape(rows, -1)
@@ -182,28 +246,35 @@ def _print(
         table |= {
             name if flat.shape[1] == 1 else f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])
         }
+    return table
+
+
+def _print(table: dict[str, np.ndarray], json: bool) -> None:
     if json:
         clean = {name: [_plain(value) for value in column] for name, column in table.items()}
         console.print(jsonlib.dumps(clean), soft_wrap=True, markup=False)
         return
-    from rich.console import Console
-    from rich.table import Table
+    columns = [[name, *map(_cell, column.tolist())] for name, column in table.items()]
+    widths = [max(map(len, column)) for column in columns]
+    lines = [
+        "    ".join(f"{cell:>{width}}" for cell, width in zip(row, widths)) for row in zip(*columns)
+    ]
+    # no number is cut or wrapped to fit
+    console.print(f"  {lines[0]}", style="bold", soft_wrap=True, markup=False)
+    console.print("\n".join(f"  {line}" for line in lines[1:]), soft_wrap=True, markup=False)
 
-    shown = Table(box=None, padding=(0, 2))
-    for name in table:
-        shown.add_column(name, justify="right")
-    for row in zip(*table.values()):
-        shown.add_row(
-            *(
-                f"{value:.10g}" if isinstance(value, (float, np.floating)) else str(value)
-                for value in row
-            )
-        )
-    natural = shown.__rich_measure__(console, console.options.update(max_width=10**6)).maximum
-    wide = Console(highlight=False, width=max(natural, console.width))  # no number is cut to fit
-    wide.print(shown, crop=False)
+
+def _cell(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:
+    """A value as JSON has it, which knows no infinity and no NaN: "inf", "-inf" and null.
+
+    >>> _plain(np.float64(0.5)), _plain(-np.inf), _plain(np.nan), _plain(3)
+    (0.5, '-inf', None, 3)
+    """
     value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else str(value)

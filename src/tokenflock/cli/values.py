@@ -134,7 +134,11 @@ def _file(path: Path, name: str) -> np.ndarray:
         else:
             values = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
     except (ValueError, OSError, EOFError, SyntaxError, OverflowError) as error:
-        raise UserError(f"{name}: {path} is not an array of numbers ({error})") from None
+        found = re.match(
+            r"could not convert string (.*) to \w+ at row (\d+), column (\d+)", str(error)
+        )
+        reason = f"row {int(found[2]) + 1}, column {found[3]} holds {found[1]}" if found else error
+        raise UserError(f"{name}: {path} is not an array of numbers ({reason})") from None
     if values.dtype.kind not in "fiub" or values.size == 0:
         raise UserError(
             f"{name}: {path} must hold numbers, got an array of {values.dtype}, shape"

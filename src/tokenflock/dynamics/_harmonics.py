@@ -40,7 +40,7 @@ def degrees(beta: float, tolerance: float) -> int:
             log_kernel_eigenvalue(l, beta, 3) - log_kernel_eigenvalue(0, beta, 3)
         )
         beyond = np.cumsum(terms[::-1])[::-1]  # this term and all later ones
-        if beyond[-1] <= tolerance:
+        if terms[-1] <= tolerance / 1000:  # those that were not asked for are far smaller
             return max(1, int(np.argmax(beyond <= tolerance)) - 1)
         count *= 2
 

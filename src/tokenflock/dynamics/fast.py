@@ -11,7 +11,7 @@ from tokenflock.dynamics._harmonics import degrees, kernel_sum, moments, ratios,
 from tokenflock.dynamics.dynamics import Around, GradientFlow, MeanField
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Unnormalised
-from tokenflock.errors import UserError, require
+from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.shapes import Points, Rows, Scalar, Time, Tokens, Weights
 
@@ -121,11 +121,12 @@ class Fast(Around, MeanField, GradientFlow):
         )
 
     def _check(self, x: Tokens) -> None:
-        if x.shape[1] not in (2, 3):
-            raise UserError(
-                f"Fast sums are for d = 2 (the circle) and d = 3, got d = {x.shape[1]}; use"
-                f" Streamed({self.base!r})"
-            )
+        self.check_dimension(x.shape[1])
+
+    @staticmethod
+    def check_dimension(d: int) -> None:
+        """Refuse tokens that lie neither on the circle nor on S^2."""
+        require(d in (2, 3), "d", "2 or 3 for fast sums", d, "use Streamed()")
 
     def _ratios(self, x: Tokens):
         return ratios(jnp.asarray(self.direct.beta, x.dtype), x.shape[1], self.order)

@@ -19,14 +19,16 @@ from safetensors import safe_open
 from safetensors.numpy import save as packed
 
 from tokenflock.errors import UserError
-from tokenflock.files import whole
+from tokenflock.files import received, whole
 from tokenflock.gpt.ladder import build
 from tokenflock.gpt.language import LanguageModel
-from tokenflock.gpt.settings import Schedule, Shape
+from tokenflock.gpt.settings import Schedule, Shape, told
 from tokenflock.gpt.text import Alphabet, from_json
 
 KIND = "tokenflock-gpt"  # model_type in config.json
 WEIGHTS = "model.safetensors"
+WRITTEN = ("config.json", WEIGHTS, "prompts.json", "watch.nc")  # all that training writes
+MOST = 2**26  # bytes of a config.json that is read
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Config:
     def from_json(cls, described: dict[str, Any]) -> Config:
         """The same from what config.json holds."""
         return cls(
-            Shape(**described["shape"]),
-            Schedule(**described["schedule"]),
+            told(Shape, described["shape"]),
+            told(Schedule, described["schedule"]),
             from_json(described["alphabet"]),
             described["text_sha256"],
         )
@@ -76,22 +78,34 @@ def is_ours(folder: Any) -> bool:
     if not isinstance(folder, (str, os.PathLike)):
         return False
     try:
-        return (
-            json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")).get("model_type")
-            == KIND
-        )
-    except (OSError, ValueError, AttributeError, RecursionError):
+        return _described(Path(folder)) is not None
+    except UserError:
         return False
 
 
+def _described(folder: Path) -> dict[str, Any] | None:
+    """What config.json of a model says that was trained here; None where it is none."""
+    try:
+        described = json.loads(received(folder / "config.json", MOST))
+    except UserError:  # a pipe, a device, too large a file
+        raise
+    except (OSError, ValueError, RecursionError):
+        return None
+    ours = isinstance(described, dict) and described.get("model_type") == KIND
+    return described if ours else None
+
+
 def refuse_foreign(folder: Path) -> None:
-    """Refuse a folder that holds a model which was not trained here."""
+    """Refuse a folder that holds a model which was not trained here, or a file of another work
+    that has the name of one which training writes.
+    """
     if is_ours(folder):
         return
-    for name in ("config.json", WEIGHTS):
-        if (folder / name).exists():
+    for name in WRITTEN:
+        if os.path.lexists(folder / name):
             raise UserError(
-                f"{folder / name} belongs to another model; choose another folder with --out"
+                f"{folder / name} belongs to another model, or to another work; choose another"
+                " folder with --out"
             )
 
 
@@ -130,37 +144,66 @@ def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
     `optimiser` maps a model to a state of the shape that is to be read.
     """
     folder = Path(folder)
-    if not is_ours(folder):
+    described = _described(folder)
+    if described is None:
         raise UserError(
             f"{folder} holds no checkpoint; make one with: tokenflock gpt train --out {folder}"
         )
     try:
-        config = Config.from_json(json.loads((folder / "config.json").read_text(encoding="utf-8")))
-        _fits(config.shape, (folder / WEIGHTS).stat().st_size)
-        with safe_open(folder / WEIGHTS, framework="numpy") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            metadata = file.metadata()
-        model = filled(fresh(config.shape), tensors, "model")
+        config = Config.from_json(described)
+        skeleton, tensors, notes = _read(folder / WEIGHTS, config.shape, optimiser is not None)
+        model = filled(skeleton, tensors, "model")
         state = None if optimiser is None else filled(optimiser(model), tensors, "optimiser")
-        rows = json.loads(metadata["history"])
+        _one_token_each(config)
+        rows = json.loads(notes["history"])
         history = tuple((int(step), float(train), float(val)) for step, train, val in rows)
-        return Checkpoint(config, model, int(metadata["step"]), state, history)
+        return Checkpoint(config, model, int(notes["step"]), state, history)
     except Exception as error:  # whatever the libraries below say of a damaged file
-        reason = " ".join(str(error).split())[:300]
         raise UserError(
-            f"the checkpoint in {folder} cannot be read ({reason}); train again with another --out"
+            f"the checkpoint in {folder} cannot be read ({_reason(error)}); train again with"
+            " another --out"
         ) from None
 
 
-def _fits(shape: Shape, size: int) -> None:
-    """Refuse a shape whose model is larger than the file, before any of it is made."""
-    small = shape.depth * shape.width <= size and shape.vocab <= size and shape.context <= size
-    if small:
+def _reason(error: Exception) -> str:
+    words = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    return " ".join(words.split())[:300]
+
+
+def _one_token_each(config: Config) -> None:
+    """Refuse an alphabet that is not as large as the vocabulary of the model."""
+    size, vocab = config.alphabet.size, config.shape.vocab
+    if size != vocab:
+        raise ValueError(f"its alphabet has {size:,} tokens, its shape a vocab of {vocab:,}")
+
+
+def _read(
+    path: Path, shape: Shape, everything: bool
+) -> tuple[Any, dict[str, np.ndarray], dict[str, str]]:
+    """A model without numbers, the tensors of a file (with or without those of the optimiser), and
+    the notes beside them.
+    """
+    if not path.is_file():
+        raise ValueError(f"there is no file {path.name}")
+    with safe_open(path, framework="numpy") as file:
+        names = list(file.keys())
+        names = [name for name in names if everything or name.startswith("model.")]
+        skeleton = _fitting(shape, path.stat().st_size, len(names))
+        return skeleton, {name: file.get_tensor(name) for name in names}, file.metadata() or {}
+
+
+def _fitting(shape: Shape, size: int, tensors: int) -> Any:
+    """A model of a shape without numbers; an error where it is larger than its file of so many
+    bytes and tensors, before any of it is made.
+    """
+    layers = 1 if shape.shared and shape.rung == "gpt" else shape.layers
+    parts = layers * (1 if shape.rung in ("gpt", "head") else shape.heads)  # each has a tensor
+    if parts <= tensors and max(shape.width, shape.vocab) <= size:
         skeleton = eqx.filter_eval_shape(build, shape, jax.random.key(0))
         leaves = jax.tree.leaves(eqx.filter(skeleton, lambda leaf: hasattr(leaf, "shape")))
-        small = sum(math.prod(leaf.shape) for leaf in leaves) <= size
-    if not small:
-        raise ValueError("its config tells of a larger model than its weights are")
+        if sum(math.prod(leaf.shape) for leaf in leaves) <= size:
+            return skeleton
+    raise ValueError("its config tells of a larger model than its weights are")
 
 
 def fresh(shape: Shape, seed: int = 0) -> LanguageModel:
@@ -175,15 +218,20 @@ def named(tree: Any, prefix: str) -> dict[str, np.ndarray]:
 
 
 def filled(tree: Any, tensors: Mapping[str, np.ndarray], prefix: str) -> Any:
-    """A tree with its arrays taken from `tensors`, all of them."""
+    """A tree with its arrays, or what stands for them, taken from `tensors`, all of them."""
 
     def leaf(path, value):
-        if not eqx.is_array(value):
+        if not hasattr(value, "dtype"):
             return value
-        tensor = tensors[prefix + _path(path)]
+        name = prefix + _path(path)
+        tensor = tensors[name]
         if tensor.shape != value.shape:
-            raise KeyError(f"{prefix}{_path(path)} has shape {tensor.shape}, wanted {value.shape}")
-        return jax.numpy.asarray(tensor, value.dtype)
+            raise ValueError(f"{name} has shape {tensor.shape}, wanted {value.shape}")
+        with np.errstate(all="ignore"):
+            tensor = tensor.astype(value.dtype)
+        if not np.isfinite(tensor).all():
+            raise ValueError(f"{name} holds numbers that are not finite")
+        return jax.numpy.asarray(tensor)
 
     return jax.tree_util.tree_map_with_path(leaf, tree)
 

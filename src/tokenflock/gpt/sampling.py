@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.errors import require
 from tokenflock.gpt.checkpoint import Checkpoint, load
 from tokenflock.gpt.language import LanguageModel
+from tokenflock.gpt.settings import Shape
 from tokenflock.gpt.text import Alphabet, Characters
 from tokenflock.shapes import Array
 
@@ -47,6 +49,7 @@ def sample(
         f"from 1 to the {alphabet.size} tokens there are",
         top,
     )
+    _check_memory(checkpoint.config.shape)
     if prompt == "\n" and not _knows(alphabet, prompt):
         prompt = alphabet.decode([0])
     ids = alphabet.encode(prompt)
@@ -95,6 +98,17 @@ def generate(
         return (window.at[length - 1].set(token), length), token
 
     return jax.lax.scan(step, (window, jnp.asarray(length)), jax.random.split(key, count))[1]
+
+
+def _check_memory(shape: Shape) -> None:
+    """Refuse a context whose attention does not fit: the model reads all of it for each token."""
+    matrices = shape.heads * shape.context**2 if shape.layers else 0
+    require_memory(
+        4.0 * (2 * matrices + shape.context * max(shape.vocab, shape.width)),
+        f"this model's context of {shape.context:,} tokens",
+        "take a model with a shorter context, or a larger machine",
+        on_device(),
+    )
 
 
 def _knows(alphabet: Alphabet, text: str) -> bool:

@@ -8,11 +8,20 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
-from tokenflock.errors import UserError, require
+from tokenflock.errors import (
+    UserError,
+    require,
+    require_known,
+    require_number,
+    require_switch,
+    require_whole,
+)
 
 RUNGS = ("bigram", "head", "multi-head", "feed-forward", "residual", "gpt")
 POSITIONS = ("learned", "sinusoidal", "rotary")
 NORMS = ("pre", "post", "peri", "ngpt")
+# more layers are not compiled in minutes; attention in a longer context fills a machine
+MOST = {"vocab": 2**31, "context": 2**16, "width": 2**31, "heads": 2**31, "depth": 256}
 
 
 @dataclass(frozen=True)
@@ -31,8 +40,10 @@ class Shape:
     rung: str = "gpt"
 
     def __post_init__(self) -> None:
-        for name in ("vocab", "context", "width", "heads", "depth"):
-            require(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
+        for name, most in MOST.items():
+            require_whole(name, getattr(self, name), 1, most)
+        require_number("dropout", self.dropout)
+        require_switch("shared", self.shared)
         require(
             self.width % self.heads == 0,
             "heads",
@@ -80,15 +91,31 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch", "every", "chunk"):
-            require(getattr(self, name) >= 1, name, "1 or more", getattr(self, name))
+            require_whole(name, getattr(self, name), 1)
+        for name in ("rate", "last_rate", "decay", "clip"):
+            require_number(name, getattr(self, name))
+        require_whole("warmup", self.warmup, 0)
+        require_whole("seed", self.seed, -(2**63))
         require(0 <= self.seed < 2**31, "seed", "from 0 to below 2^31", self.seed)
-        require(
-            self.rate > 0 and self.clip > 0,
-            "rate and clip",
-            "above 0",
-            f"{self.rate} and {self.clip}",
-        )
+        require(self.rate > 0, "rate", "above 0", self.rate)
+        require(self.clip > 0, "clip", "above 0", self.clip)
+        pair = isinstance(self.momentum, (list, tuple)) and len(self.momentum) == 2
+        require(pair, "momentum", "two numbers, e.g. (0.9, 0.99)", f"{self.momentum!r:.80}")
+        for value in self.momentum:
+            require_number("momentum", value)
         object.__setattr__(self, "momentum", tuple(self.momentum))  # JSON knows lists only
+
+
+def told(kind: type[Any], values: Any) -> Any:
+    """A `Shape` or a `Schedule` from what config.json says of it.
+
+    >>> told(Shape, {"width": 16}).width
+    16
+    """
+    name = kind.__name__.lower()
+    require(isinstance(values, dict), name, "an object of names and values", f"{values!r:.80}")
+    require_known(name, values, [field.name for field in fields(kind)])
+    return kind(**values)
 
 
 def least_memory(shape: Shape, schedule: Schedule) -> float:

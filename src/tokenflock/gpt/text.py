@@ -15,7 +15,8 @@ import numpy as np
 
 from tokenflock.errors import UserError, require
 from tokenflock.files import whole
-from tokenflock.probing.texts import built_in
+from tokenflock.gpt.pairs import plain_pairs
+from tokenflock.probing.texts import built_in, content, writable
 
 HELD_OUT = 0.1  # share of the text, at its end, that is only validated on
 
@@ -83,7 +84,7 @@ class BytePairs:
         made.train_from_iterator(
             text.splitlines(keepends=True), vocab_size=size, show_progress=False
         )
-        return cls(made.to_str())
+        return cls(json.dumps(json.loads(made.to_str())))  # as `from_json` writes it
 
     @cached_property
     def _made(self) -> Any:
@@ -115,10 +116,23 @@ Alphabet = Characters | BytePairs
 
 
 def from_json(described: dict[str, Any]) -> Alphabet:
-    """The alphabet that `as_json` described."""
-    if "characters" in described:
-        return Characters(described["characters"])
-    return BytePairs(json.dumps(described["byte_pairs"]))
+    """The alphabet that `as_json` described, and nothing else that the library could read."""
+    if isinstance(described, dict) and "characters" in described:
+        letters = described["characters"]
+        right = isinstance(letters, str) and len(set(letters)) == len(letters) > 0
+        require(right and writable(letters), "characters", "different letters", f"{letters!r:.80}")
+        return Characters(letters)
+    require(
+        isinstance(described, dict) and "byte_pairs" in described,
+        "alphabet",
+        "an object with characters or byte_pairs",
+        f"{described!r:.80}",
+    )
+    plain_pairs(described["byte_pairs"])
+    pairs = BytePairs(json.dumps(described["byte_pairs"]))
+    size = len(described["byte_pairs"]["model"]["vocab"])
+    require(pairs.size == size, "byte_pairs", f"a vocabulary of {size} tokens", pairs.size)
+    return pairs
 
 
 def read(path: str | os.PathLike[str] | None = None) -> str:
@@ -129,13 +143,7 @@ def read(path: str | os.PathLike[str] | None = None) -> str:
     """
     if path is None:
         return "\n\n".join(topic.text for topic in built_in())
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not UTF-8"
-        raise UserError(
-            f"{path} is not a text file that can be read ({why}); give one with --text FILE"
-        ) from None
+    return content(path, "; give one with --text FILE")
 
 
 def split(ids: np.ndarray, context: int) -> tuple[np.ndarray, np.ndarray]:

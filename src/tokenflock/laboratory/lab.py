@@ -12,7 +12,7 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import UserError, require
 from tokenflock.laboratory import diagrams
 from tokenflock.laboratory.collection import collected
-from tokenflock.laboratory.opening import alone, exact, opening
+from tokenflock.laboratory.opening import alone, check, exact, opening
 from tokenflock.laboratory.page import PANELS, RATE, Content, page
 from tokenflock.laboratory.ready import ready_made, shipped_diagrams, shipped_model
 from tokenflock.laboratory.sheet import Lab
@@ -86,6 +86,7 @@ def _of_law(
             "subject must be a law such as SelfAttention(beta=4.0), a run, a probe or a phase"
             f" diagram, got {law!r:.80}"
         )
+    check(start, solver, seed)
     asked = (law, start, solver, seed)
     if panels is None and asked == (None, Uniform(n=64, d=3), None, 0) and (ready := ready_made()):
         return ready

@@ -14,7 +14,7 @@ from tokenflock.catalogue import Entry, entries
 from tokenflock.dynamics.block import Block
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.self_attention import SelfAttention
-from tokenflock.errors import require
+from tokenflock.errors import require, require_whole
 from tokenflock.frozen import Frozen
 from tokenflock.laboratory import building, schema, shelf, specimens, tables
 from tokenflock.laboratory.collection import known, words
@@ -28,6 +28,18 @@ from tokenflock.starts.uniform import Uniform
 from tokenflock.verbs.prepare import prepare
 
 MOST_GIVEN = 2000  # tokens that are written into a page one by one
+MOST_TOKENS = 20_000  # that a page takes, and
+MOST_SEED = 2**53 - 1  # the largest whole number of JavaScript: both as in state.js
+
+
+def check(start: Start, solver: FixedStep | None, seed: int) -> None:
+    """Refuse what no page shows, before a law is traced for it."""
+    require_whole("seed", seed, 0, MOST_SEED)
+    n = start.shape[0]
+    require(n <= MOST_TOKENS, "n", f"{MOST_TOKENS:,} or less in the lab", n, "write e.g. n=512")
+    fixed = solver is None or isinstance(solver, FixedStep)
+    name = type(solver).__name__
+    require(fixed, "solver", "one of fixed step, in the lab", name, "use Layer or RK4")
 
 
 def opening(

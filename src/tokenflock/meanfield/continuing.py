@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import SimulationError, require
+from tokenflock.errors import SimulationError, require, require_whole
 from tokenflock.meanfield.density import Density
 from tokenflock.meanfield.equilibria import Curve, Equilibrium, Point, equilibrium, newton
 from tokenflock.meanfield.evolution import blur
@@ -21,6 +21,7 @@ from tokenflock.precision import precision
 
 BLURRED = 1e-6  # share of the highest modes beyond which a branch is not followed
 BENT = 0.85  # cosine of two tangents below which a step is taken shorter
+_ROUNDING = 1e-13  # of free energies, which are sums over the grid
 LEVELS = 41  # parameters at which the uniform state is looked at
 
 
@@ -69,9 +70,7 @@ def branch(
     >>> print(f"{kappa_c:.6f} {float(states.fold[0]) / kappa_c:.4f}")
     0.409859 0.9444
     """
-    low, high = (float(value) for value in within)
-    require(low < high, "within", "(low, high)", within, "write e.g. within=(0.5, 3.0)")
-    require(step > 0, "step", "positive", step)
+    low, high = _checked(within, step, most)
     with precision("float64"):
         problem = equilibrium(dynamics, parameter, d, points, high)
         ways, leaves = _ways(problem, start, (low, high))
@@ -83,6 +82,16 @@ def branch(
     recipe |= {"points": problem.space.points, "step": step, "most": most}
     recipe["versions"] = recipes.versions("jax", "numpy")
     return _dataset(problem, table, marks, leaves, recipe, why)
+
+
+def _checked(within: tuple[float, float], step: float, most: int) -> tuple[float, float]:
+    """The ends of the range, where a branch can be followed in such steps."""
+    low, high = (float(value) for value in within)
+    fits = low < high and bool(np.isfinite([low, high]).all())
+    require(fits, "within", "(low, high)", (low, high), "write e.g. within=(0.5, 3.0)")
+    require(0 < step < np.inf, "step", "positive and finite", step, "write e.g. step=0.05")
+    require_whole("most", most, 1)
+    return low, high
 
 
 def _sides(
@@ -255,11 +264,13 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _gain(curve: Curve, point: Point) -> float | None:
-    """By how much the free energy exceeds that of the uniform measure."""
+    """By how much the free energy exceeds that of the uniform measure; 0 where that is rounding."""
     a, p = point.z[:-1], float(point.z[-1] * curve.scale)
     here = free_energy(curve.problem, a, p)
     flat = free_energy(curve.problem, np.zeros_like(a), p)
-    return None if here is None or flat is None else here - flat
+    if here is None or flat is None:
+        return None
+    return here - flat if abs(here - flat) > _ROUNDING * (1 + abs(flat)) else 0.0
 
 
 def _joined(sides: list[list[Point]]) -> list[Point]:

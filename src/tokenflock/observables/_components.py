@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Int
 
+from tokenflock.errors import require
+from tokenflock.frozen import concrete
 from tokenflock.observables.observable import CosineObservable, cosines, pairs
 from tokenflock.shapes import Array, Rows, Tokens, Weights
 from tokenflock.shapes import counted as is_counted
@@ -30,6 +32,10 @@ class ByClusters(CosineObservable):
     "a pair is joined if its cosine is at least 1 - delta"
     radius: float | None = None
     "join by distance in R^d instead"
+
+    def __check_init__(self) -> None:
+        if self.radius is not None and concrete(self.radius):
+            require(self.radius >= 0, "radius", "0 or more", self.radius)
 
     @property
     def by_cosines(self) -> bool:

@@ -18,12 +18,19 @@ import xarray as xr
 from tokenflock.errors import require
 from tokenflock.files import whole, writable
 from tokenflock.pages import html as pages
-from tokenflock.plots import look, panels, save_figure, style
-from tokenflock.plots.bands import band
+from tokenflock.pages.probe_figures import (
+    CURVES,
+    SYSTEMS,
+    by_layer,
+    curves,
+    histograms,
+    spectra,
+    systems,
+)
+from tokenflock.plots import save_figure, style
 from tokenflock.plots.styles import ThemeName
 from tokenflock.reproduction.mathematics import mathml
 
-_COSINE = r"$\langle x_i,\,x_j\rangle/|x_i||x_j|$"
 _LAYERS = (
     "See whether tokens gather on their way through the layers: lines are means over prompts, bands"
     " their range; a pair is near where its cosine is above 0.9, and clusters are chains of such"
@@ -41,20 +48,6 @@ _SPECTRA = (
     "See which directions values amplify (right of the line), and how sharp attention is: the"
     " effective $β$ of each head."
 )
-_CURVES = {
-    "mean_cosine": "mean cosine of pairs",
-    "pair_density": "share of pairs above 0.9",
-    "cluster_count": "clusters (cosine 0.9)",
-    "effective_rank": "effective rank",
-    "attention_entropy": "entropy of attention (nats)",
-}
-_SYSTEMS = {
-    "model": "the model",
-    "attention": "attention alone",
-    "feed-forward": "with feed-forward part",
-    "normalisation": "with true normalisation",
-    "everything": "everything",
-}
 
 
 def write(
@@ -110,119 +103,6 @@ def write(
     return path
 
 
-def curves(results: Sequence[xr.Dataset]):
-    """Every statistic against layer, one colour for each model."""
-    names = [name for name in _CURVES if all(name in result for result in results)]
-    count = len(names) + ("energies" in results[0])
-    figure, axes = panels((count + 2) // 3, 3, size=(3.2, 2.5))
-    with look(figure) as theme:
-        for ax, name in zip(axes, names):
-            for colour, result in zip(theme.palette, results):
-                band(
-                    ax, _by_layer(result[name], result), "layer", colour, str(result.attrs["model"])
-                )
-            _over_layers(ax, _CURVES[name])
-        if "energies" in results[0]:
-            _energies(axes[len(names)], results, theme)
-        if len(results) > 1:
-            figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=2)
-        for ax in axes[count:]:
-            ax.set_axis_off()
-    return figure
-
-
-def histograms(result: xr.Dataset, count: int = 8):
-    """The distribution of cosines of pairs i != j at some layers, bands over prompts."""
-    layers = result.layer.values
-    chosen = layers[
-        np.unique(np.linspace(0, len(layers) - 1, min(count, len(layers))).round().astype(int))
-    ]
-    figure, axes = panels((len(chosen) + 3) // 4, 4, size=(2.3, 1.9))
-    width = float(result.bin[1] - result.bin[0])
-    edges = np.append(result.bin.values - width / 2, result.bin.values[-1] + width / 2)
-    low = min(-0.1, float(result.bin.where(result.histogram.max(["prompt", "layer"]) > 1e-4).min()))
-    with look(figure) as theme:
-        for ax, layer in zip(axes, chosen):
-            density = result.histogram.sel(layer=layer) / width
-            ax.stairs(
-                density.max("prompt"),
-                edges,
-                baseline=density.min("prompt").values,
-                fill=True,
-                color=theme.palette[0],
-                alpha=0.3,
-                lw=0,
-            )
-            ax.stairs(density.mean("prompt"), edges, color=theme.palette[0], lw=0.9)
-            ax.set(xlim=(low, 1.02))
-            ax.set_title(f"layer {layer}")
-        for ax in axes[max(0, len(chosen) - 4) :]:
-            ax.set_xlabel(_COSINE)
-        for ax in axes[::4]:
-            ax.set_ylabel("density of pairs")
-        for ax in axes[len(chosen) :]:
-            ax.set_axis_off()
-    return figure
-
-
-def systems(followed: xr.Dataset):
-    """A model and its idealisations: mean cosine, clusters, distance of histograms, alignment of
-    tokens.
-    """
-    words = {
-        "mean_cosine": "mean cosine of pairs",
-        "cluster_count": "clusters (cosine 0.9)",
-        "histogram_distance": "distance of histograms",
-        "alignment": "alignment with the model",
-    }
-    figure, axes = panels(2, 2, size=(3.6, 2.6))
-    with look(figure) as theme:
-        for ax, (name, label) in zip(axes, words.items()):
-            for k, system in enumerate(followed.system.values):
-                dash = "--" if system == "everything" else "-"
-                band(
-                    ax,
-                    followed[name].sel(system=system),
-                    "layer",
-                    theme.palette[k],
-                    _SYSTEMS[str(system)],
-                    dash,
-                )
-            _over_layers(ax, label)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3)
-    return figure
-
-
-def spectra(matrices: xr.Dataset):
-    """Eigenvalues of the values sum_h O_h V_h and of Q_h^T K_h, and the inverse temperatures of the
-    heads.
-    """
-    figure, (left, middle, right) = panels(1, 3, size=(3.0, 2.7))
-    with look(figure) as theme:
-        ends = [matrices.isel(block=k) for k in sorted({0, matrices.sizes["block"] - 1})]
-        for ax, name in ((left, "values_of_all"), (middle, "attraction")):
-            for colour, block in zip(theme.palette, ends):
-                real, imaginary = (
-                    block[name].sel(part=part).values.ravel() for part in ("real", "imaginary")
-                )
-                ax.plot(real, imaginary, ".", ms=3, color=colour, alpha=0.6)
-            ax.axvline(0, color=theme.faint, lw=0.8, zorder=0)
-            ax.set(xlabel="real part", ylabel="imaginary part")
-        left.set_title(r"eigenvalues of $\sum_h O_h V_h$")
-        middle.set_title(r"eigenvalues of $Q_h^\top K_h$")
-        block, beta = np.broadcast_arrays(
-            np.arange(1, matrices.sizes["block"] + 1)[:, None], matrices.beta.values
-        )
-        right.plot(block.ravel(), beta.ravel(), "o", ms=3, color=theme.palette[0], alpha=0.7)
-        right.set(xlabel="block", ylabel=r"effective $\beta$ of each head")
-        if beta.max() > 10 * beta.min():
-            right.set_yscale("log")
-        else:
-            right.set_ylim(0, None)
-        right.locator_params(axis="x", integer=True)
-    return figure
-
-
 class _Drawn:
     """Figures on their way into the page, each for light and for dark screens."""
 
@@ -239,32 +119,6 @@ class _Drawn:
                 places.append(save_figure(draw(), place, dpi=dots))
         picture = pages.picture(places[0], alt, places[1])
         return f"<figure>{picture}<figcaption>{mathml(caption)}</figcaption></figure>"
-
-
-def _by_layer(values: xr.DataArray, result: xr.Dataset) -> xr.DataArray:
-    """One number for each prompt and layer: entropy is averaged over heads and over the tokens that
-    count.
-    """
-    if "head" not in values.dims:
-        return values
-    return values.mean("head").where(result.w > 0).mean("token").dropna("layer")
-
-
-def _energies(ax, results: Sequence[xr.Dataset], theme) -> None:
-    for colour, result in zip(theme.palette, results):
-        for dash, beta in zip(("-", "--", ":", "-."), result.beta.values):
-            label = rf"$\beta$ = {beta:g}" if result is results[0] else "_"
-            band(ax, result.energies.sel(beta=beta), "layer", colour, label, dash)
-    _over_layers(ax, "energy (one at consensus)")
-    ax.set_ylim(0, 1.04)
-    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}  # curves may be anywhere below
-    ax.legend(ncols=results[0].sizes["beta"], handlelength=2.4, columnspacing=0.8, **above)
-
-
-def _over_layers(ax, label: str) -> None:
-    """Axes of a number against layers, which are whole."""
-    ax.set(xlabel="layer", ylabel=label)
-    ax.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _headline(result: xr.Dataset) -> str:
@@ -294,7 +148,7 @@ def _shown(results: Sequence[xr.Dataset]) -> str:
 def _table(results: Sequence[xr.Dataset]) -> str:
     head = (
         "<tr><th>model</th><th>layer</th>"
-        + "".join(f"<th>{words}</th>" for words in _CURVES.values())
+        + "".join(f"<th>{words}</th>" for words in CURVES.values())
         + "</tr>"
     )
     rows = [_row(result, layer) for result in results for layer in result.layer.values[[0, -1]]]
@@ -303,8 +157,8 @@ def _table(results: Sequence[xr.Dataset]) -> str:
 
 def _row(result: xr.Dataset, layer: int) -> str:
     cells = []
-    for name in _CURVES:
-        values = _by_layer(result[name], result) if name in result else None
+    for name in CURVES:
+        values = by_layer(result[name], result) if name in result else None
         if values is None or layer not in values.layer.values:
             cells.append("")
         else:
@@ -334,7 +188,7 @@ def _number(values: np.ndarray) -> str:
 def _followed(followed: xr.Dataset, drawn: _Drawn) -> list[str]:
     last = followed.isel(layer=-1).mean("prompt")
     rows = "".join(
-        f"<tr><td>{escape(_SYSTEMS[str(system)])}</td>"
+        f"<tr><td>{escape(SYSTEMS[str(system)])}</td>"
         + "".join(
             f"<td class='number'>{float(last[name].sel(system=system)):.4g}</td>" for name in _KEPT
         )

@@ -26,6 +26,8 @@ _HOMES = {
     "training": "trainings",
     "steering": "steerings",
     "bifurcation": "bifurcations",
+    "spectrum": "growths",
+    "exponents": "growths",
     "phase_diagram": "phases",
     "phase_grid": "phases",
     "curves": "bands",

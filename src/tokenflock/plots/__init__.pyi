@@ -5,6 +5,7 @@ from tokenflock.plots.clouds import cloud as cloud
 from tokenflock.plots.bands import curves as curves
 from tokenflock.plots.density_maps import density_over_time as density_over_time
 from tokenflock.plots.surfaces import density_surface as density_surface
+from tokenflock.plots.growths import exponents as exponents
 from tokenflock.plots.films import film as film
 from tokenflock.plots.histograms import histogram as histogram
 from tokenflock.plots.histograms import histogram_over_time as histogram_over_time
@@ -17,6 +18,7 @@ from tokenflock.plots.phases import phase_grid as phase_grid
 from tokenflock.plots.planes import plane as plane
 from tokenflock.plots.radials import radial as radial
 from tokenflock.plots.saving import save_figure as save_figure
+from tokenflock.plots.growths import spectrum as spectrum
 from tokenflock.plots.spheres import sphere as sphere
 from tokenflock.plots.steerings import steering as steering
 from tokenflock.plots.styles import style as style
@@ -33,6 +35,7 @@ __all__ = [
     "curves",
     "density_over_time",
     "density_surface",
+    "exponents",
     "film",
     "histogram",
     "histogram_over_time",
@@ -45,6 +48,7 @@ __all__ = [
     "plane",
     "radial",
     "save_figure",
+    "spectrum",
     "sphere",
     "steering",
     "style",

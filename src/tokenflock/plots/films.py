@@ -130,9 +130,9 @@ def _checked(
     most = 50 if suffix == ".gif" else 120  # browsers slow down a GIF that is faster
     require(0 < fps <= most, "fps", f"above 0 and at most {most}", fps, "write e.g. fps=30")
     require(
-        seconds is None or (0 < seconds <= LONGEST),
+        seconds is None or (0 < seconds <= LONGEST and round(seconds * fps) >= 1),
         "seconds",
-        f"positive, and at most {LONGEST}",
+        f"positive, long enough for a picture, and at most {LONGEST}",
         seconds,
         "write e.g. seconds=20",
     )

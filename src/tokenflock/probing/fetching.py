@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import socket
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,13 +65,15 @@ def absent(name: str) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers without its chatter: what is wrong is told by us, in one line."""
+    """transformers and torch without their chatter: what is wrong is told by us, in one line."""
     log = transformers.utils.logging
     level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()
     log.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         log.set_verbosity(level)
         if bars:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from tokenflock.dynamics.block import Block
-from tokenflock.errors import UserError, require
-from tokenflock.probing import weights
+from tokenflock.errors import UserError, require, require_whole
+from tokenflock.probing import folders, weights
 from tokenflock.probing._needs import torch, transformers
 from tokenflock.probing.architectures import architecture, known
 from tokenflock.probing.blocks import KNOWN, TrainedLayer
@@ -25,6 +25,7 @@ from tokenflock.probing.model import Facts, Prompt, Trace
 from tokenflock.probing.options import Recording, Variant
 from tokenflock.probing.recording import record
 from tokenflock.probing.texts import Text
+from tokenflock.probing.tokenizer_file import harmless
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 
@@ -175,6 +176,7 @@ def _check_kind(config: Any) -> None:
             f"{config.model_type} is not a Transformer on tokens that probe knows: its config has"
             " no number of layers"
         )
+    require_whole("num_hidden_layers of the model", config.num_hidden_layers, 1)
 
 
 def _with_heads(network: Any, heads: int | None) -> Any:
@@ -224,6 +226,9 @@ def _tokenizer(facts: Facts, size: int) -> Any:
     source = facts.source
     if source is None:
         raise UserError(f"{facts.name} was given as a model without a tokenizer; {without}")
+    if Path(source).is_dir():
+        folders.check(Path(source))
+        harmless(Path(source) / "tokenizer.json")
     try:
         tokenizer = fetched(
             source, lambda **how: transformers.AutoTokenizer.from_pretrained(source, **how)

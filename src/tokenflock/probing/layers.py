@@ -17,7 +17,7 @@ from tokenflock.probing.loading import load
 from tokenflock.probing.model import Facts, Model, Prompt, Trace
 from tokenflock.probing.options import Recording, Selection, Variant
 from tokenflock.probing.streaming import File, Memory
-from tokenflock.probing.texts import Texts, as_texts
+from tokenflock.probing.texts import Texts, as_texts, storable
 from tokenflock.verbs.measure import measure
 
 LENGTH = 512  # tokens of a prompt, unless the model takes fewer
@@ -183,11 +183,15 @@ def _dataset(
         "layer": ("layer", np.asarray(layers), {"long_name": "layer"}),
         "word": (
             ("prompt", "token"),
-            _rows([np.asarray(prompt.words, object) for prompt in prompts], size, "", object),
+            _rows([_strings(prompt.words) for prompt in prompts], size, "", object),
         ),
-        "text": ("prompt", np.asarray([prompt.text for prompt in prompts], object)),
+        "text": ("prompt", _strings([prompt.text for prompt in prompts])),
     }
     return xr.Dataset(variables, coords)
+
+
+def _strings(texts: Sequence[str]) -> np.ndarray:
+    return np.asarray([storable(text) for text in texts], object)
 
 
 def _measured(block: xr.Dataset, observe: Sequence[Observable]) -> xr.Dataset:

@@ -5,6 +5,7 @@ own manual.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -15,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from tokenflock.errors import UserError, require
+from tokenflock.files import received
 
 # texts, or ready ids, that lie beside a model
 PROMPTS = ("prompts.json", "prompts.csv", "prompts.txt")
+MOST = 2**30  # bytes of a file that is read
 _WRAPPED = 300  # characters: a longer line was not wrapped by hand
 
 
@@ -51,28 +54,52 @@ def as_texts(texts: Texts) -> list[Text]:
     return items
 
 
-def from_file(path: str | os.PathLike[str]) -> list[Text]:
+def from_file(path: str | os.PathLike[str], pipe: bool = True) -> list[Text]:
     """The texts of a file: paragraphs of a plain one, rows of a .csv, items of a .json (`{"text",
     "ids"}` or strings).
     """
     path = Path(path)
-    try:
-        content = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"{path} is not a text file that can be read"
-            f" ({getattr(error, 'strerror', None) or 'not UTF-8'})"
-        ) from None
+    told = content(path, pipe=pipe)
     if path.suffix.lower() == ".json":
-        return _items(content, path)
-    if path.suffix.lower() == ".csv":
-        rows = csv.reader(content.splitlines(keepends=True))
-        texts = _texts(" ".join(row) for row in rows)
-    else:
-        texts = paragraphs(content)
+        return _items(told, path)
+    texts = _rows(told, path) if path.suffix.lower() == ".csv" else paragraphs(told)
     if not texts:
         raise UserError(f"{path} holds no text")
     return texts
+
+
+def content(path: str | os.PathLike[str], remedy: str = "", pipe: bool = True) -> str:
+    """A file as one text, or one line that says why it is none, with a remedy at its end; a `pipe`
+    too, unless it lies where a file was looked for.
+    """
+    try:
+        data = received(path, MOST, pipe)
+        return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8"
+        raise UserError(f"{path} is not a text file that can be read ({why}){remedy}") from None
+
+
+def writable(text: str) -> bool:
+    """Whether UTF-8 can write a text: no half of a pair of surrogates stands in it alone.
+
+    >>> writable("\\u00e4"), writable("\\ud800")
+    (True, False)
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def storable(text: str) -> str:
+    """A text as netCDF can hold it: what UTF-8 cannot write and the character zero are marked.
+
+    >>> storable("a\\0b") == "a\\ufffdb"
+    True
+    """
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def from_stdin() -> list[Text]:
@@ -106,7 +133,7 @@ def beside(folder: str | os.PathLike[str]) -> list[Text] | None:
     None where there is none.
     """
     paths = [Path(folder) / name for name in PROMPTS]
-    return next((from_file(path) for path in paths if path.is_file()), None)
+    return next((from_file(path, pipe=False) for path in paths if path.exists()), None)
 
 
 def built_in() -> list[Text]:
@@ -143,26 +170,37 @@ def _texts(parts: Iterable[str]) -> list[Text]:
     return [Text(part.strip()) for part in parts if part.strip()]
 
 
-def _items(content: str, path: Path) -> list[Text]:
+def _rows(told: str, path: Path) -> list[Text]:
+    try:
+        rows = csv.reader(told.splitlines(keepends=True))
+        return _texts(" ".join(row) for row in rows)
+    except csv.Error as error:
+        raise UserError(f"{path} is no table that can be read ({error})") from None
+
+
+def _items(told: str, path: Path) -> list[Text]:
     wanted = 'a list of texts or of items {"text": ..., "ids": [...]}'
     try:
-        items = json.loads(content)
-    except ValueError as error:
-        raise UserError(f"{path} is not JSON ({error})") from None
+        items = json.loads(told)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON that can be read ({error})") from None
     require(isinstance(items, list) and len(items) > 0, str(path), wanted, type(items).__name__)
     return [_item(item, path, wanted) for item in items]
 
 
 def _item(item: Any, path: Path, wanted: str) -> Text:
-    if isinstance(item, str):
-        return Text(item)
-    ids = item.get("ids") if isinstance(item, dict) else None
-    ready = isinstance(ids, list) and all(isinstance(token, int) for token in ids)
-    require(
-        ready or (ids is None and isinstance(item, dict) and "text" in item),
-        str(path),
-        wanted,
-        f"{item!r:.60}",
-    )
-    text, special = str(item.get("text", "")), tuple(item.get("special", ()))
-    return Text(text, tuple(ids) if isinstance(ids, list) else None, special)
+    item = {"text": item} if isinstance(item, str) else item
+    right = isinstance(item, dict) and ("text" in item or item.get("ids") is not None)
+    require(right, str(path), wanted, f"{item!r:.60}")
+    text, ids, special = str(item.get("text", "")), item.get("ids"), item.get("special") or []
+    where = f"in {path}"
+    require(writable(text), f"text {where}", "one that UTF-8 can write", f"{text!a:.60}")
+    for name, numbers in (("ids", ids), ("special", special)):
+        right = numbers is None or (isinstance(numbers, list) and all(map(_whole, numbers)))
+        got = f"{numbers!r:.60}"
+        require(right, f"{name} {where}", "whole numbers from 0", got, f"write {wanted}")
+    return Text(text, None if ids is None else tuple(ids), tuple(special))
+
+
+def _whole(number: Any) -> bool:
+    return type(number) is int and 0 <= number < 2**31

@@ -15,7 +15,7 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError
-from tokenflock.files import is_ours, whole, whole_stream
+from tokenflock.files import is_ours, received, whole, whole_stream
 from tokenflock.locks import alone
 from tokenflock.pages.paper import page
 from tokenflock.reproduction.claim import FAILS, Claim
@@ -25,6 +25,7 @@ from tokenflock.reproduction.outcome import Outcome
 if TYPE_CHECKING:
     from tokenflock.plots.styles import ThemeName
 
+LARGEST = 2**26  # bytes of a note or of all claims: more is no report of ours
 DARK = "-dark.png"  # the end of a figure's name for dark screens
 Numbers = xr.Dataset | xr.DataTree
 
@@ -171,7 +172,7 @@ class Folder:
     def _read(self, item: Item) -> tuple[str, Outcome] | None:
         """The mark and the outcome of an item as they were noted; None where that is no note."""
         try:
-            note = json.loads(self._note(item).read_text(encoding="utf-8"))
+            note = json.loads(received(self._note(item), LARGEST))
             return str(note["mark"]), _outcome(item, note)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
@@ -210,9 +211,9 @@ def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
 def _old_report(folder: Path) -> bool:
     """Whether an earlier version of tokenflock wrote a report here."""
     try:
-        claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
+        claims = json.loads(received(folder / "claims.json", LARGEST))
         return all({"id", "verdict", "interval"} <= set(claim) for claim in claims)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return False
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import jax
 from jaxtyping import Float, Key
 
+from tokenflock.errors import require
+from tokenflock.frozen import concrete
 from tokenflock.shapes import Array
 from tokenflock.starts.start import Start, check_counts
 
@@ -25,6 +27,8 @@ class Box(Start):
 
     def __check_init__(self) -> None:
         check_counts(self.n, self.d)
+        if concrete(self.side):
+            require(self.side > 0, "side", "positive", self.side, "write e.g. side=5.0")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -32,7 +32,7 @@ class Pieces(Frozen):
         dx_i/dt = P_{x_i} ( sum_h sum_j A^h_ij V_h x_j + W tanh(A x_i + b) ),
         A^h_ij = e^{<Q_h x_i, K_h x_j>} / Z^h_i
 
-    Without neurons (width 0) it is attention alone.
+    Without neurons (width 0) W, A and b are None, and it is attention alone.
     """
 
     Q: Array
@@ -41,17 +41,17 @@ class Pieces(Frozen):
     "keys, (pieces, heads, m, d)"
     V: Array
     "values, (pieces, heads, d, d)"
-    W: Array
+    W: Array | None = None
     "outer weights, (pieces, d, width)"
-    A: Array
+    A: Array | None = None
     "inner weights, (pieces, width, d)"
-    b: Array
+    b: Array | None = None
     "inner bias, (pieces, width)"
 
     def law(self) -> MeanField:
         """The law of one piece, of which this holds the arrays without their first axis."""
         attention = MultiHead(V=self.V, Q=self.Q, K=self.K)
-        if self.A.shape[0] == 0:
+        if self.W is None or self.A is None or self.b is None:
             return attention
         mlp = NeuralODE(W=self.W, A=self.A, b=self.b, activation=Activation.TANH)
         return FeedForward(mlp=mlp, base=attention)
@@ -68,11 +68,16 @@ def random_pieces(pieces: int, heads: int, width: int, d: int, seed: int) -> Pie
     def normal(scale: float, *shape: int) -> np.ndarray:
         return scale * random.normal(size=(pieces, *shape))
 
+    attention = {
+        "Q": normal(d**-0.5, heads, d, d),
+        "K": normal(d**-0.5, heads, d, d),
+        "V": normal(0.1, heads, d, d),
+    }
+    if width == 0:
+        return Pieces(**attention)
     return Pieces(
-        Q=normal(d**-0.5, heads, d, d),
-        K=normal(d**-0.5, heads, d, d),
-        V=normal(0.1, heads, d, d),
-        W=normal(0.4 / max(width, 1) ** 0.5, d, width),
+        **attention,
+        W=normal(0.4 / width**0.5, d, width),
         A=normal(1.5, width, d),
         b=normal(0.5, width),
     )
@@ -105,12 +110,5 @@ def laws(result: xr.Dataset) -> list[MeanField]:
     """
     held = "target" in result and all(name in result for name in ("Q", "K", "V"))
     require(held, "result", "a result of `steer`", sorted(map(str, result.data_vars)))
-    pieces = Pieces(
-        **{
-            name: np.zeros((result.sizes["piece"], 0))
-            if name not in result
-            else result[name].values
-            for name in LETTERS
-        }
-    )
+    pieces = Pieces(**{name: result[name].values for name in LETTERS if name in result})
     return [pieces.part(k).law() for k in range(result.sizes["piece"])]

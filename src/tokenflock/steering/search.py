@@ -221,9 +221,11 @@ def _dataset(
     t: float,
     recipe: dict[str, Any],
 ) -> xr.Dataset:
-    arrays = {name: np.asarray(getattr(pieces, name), float) for name in LETTERS}
+    arrays = {name: getattr(pieces, name) for name in LETTERS}
     matrices = {
-        name: (("piece", *LETTERS[name]), array) for name, array in arrays.items() if array.size
+        name: (("piece", *LETTERS[name]), np.asarray(array, float))
+        for name, array in arrays.items()
+        if array is not None
     }
     variables = {
         "x": (("cloud", "time", "particle", "coord"), frames, {"long_name": "tokens"}),

@@ -1,15 +1,17 @@
 """Arrays on disk as zarr (format 3) has them: a description in JSON, and chunks as plain numbers.
 
 Nothing is packed, so that a chunk has one size, and no codec runs when a file of somebody else is
-read.
+read. What belongs to a store lies in it: nothing is read or written through a link.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +20,77 @@ from typing import Any
 import numpy as np
 
 from tokenflock.errors import UserError
+from tokenflock.files import received
 
 KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "float32", "float64")
+DESCRIPTION = "zarr.json"  # the file that tells what a folder is
 MOST_ARRAYS = 1000
+MOST_AXES = 32
 LARGEST = 2**26  # characters of a description: more is none of ours
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}")
 _CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}]
 _KEYS = {"name": "default", "configuration": {"separator": "/"}}
+_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+class OddFile(UserError):
+    """What lies in a store is not its own: a link, a pipe, a device."""
+
+
+def inside(root: str | os.PathLike[str], name: str, folder: bool = False) -> os.stat_result | None:
+    """What lies at a place in a store, e.g. x/c/0; None where nothing does.
+
+    A store may come from anybody, so the file and every folder on the way to it must be there
+    themselves: a link, a pipe or a device is refused. The path of the store itself may be a link.
+    """
+    path, about = os.fspath(root), None
+    parts = name.split("/")
+    for k, part in enumerate(parts, 1):
+        path = f"{path}/{part}"
+        try:
+            about = os.lstat(path)
+        except OSError as error:
+            if error.errno in _NOWHERE:
+                return None
+            raise
+        _refuse(path, about.st_mode, folder or k < len(parts))
+    return about
+
+
+def _refuse(path: str, mode: int, folder: bool) -> None:
+    """Refuse what is no folder, or no file, of the store itself."""
+    if stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode):
+        return
+    wanted = "a folder" if folder else "a file"
+    if stat.S_ISLNK(mode):
+        raise OddFile(
+            f"{path} is a link, which may lead out of the store; put {wanted} there, e.g. by a"
+            " copy of the store with cp -rL"
+        )
+    raise OddFile(
+        f"{path} must be {wanted} of the store, and is something else, e.g. a pipe or a device; get"
+        " the store anew"
+    )
+
+
+def own_file(path: str | os.PathLike[str], flags: int) -> int:
+    """An open handle of a file in a store, which is no link and no pipe, whatever was there when
+    the store was looked at.
+    """
+    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        handle = os.open(path, flags | extra, 0o644)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+            _refuse(os.fspath(path), os.lstat(path).st_mode, False)
+        raise
+    try:
+        _refuse(os.fspath(path), os.fstat(handle).st_mode, False)
+    except OddFile:
+        os.close(handle)
+        raise
+    return handle
 
 
 @dataclass(frozen=True)
@@ -72,10 +137,13 @@ class ZarrArray:
         whole[tuple(slice(size) for size in values.shape)] = values
         return whole.tobytes()
 
-    def read(self, path: Path) -> np.ndarray:
-        """A chunk from its file, or an error where the file is of another size."""
-        with open(path, "rb") as file:
-            data = file.read(self.chunk_bytes + 1)
+    def read(self, root: Path, place: tuple[int, ...]) -> np.ndarray:
+        """A chunk from its file in a store, or an error where the file is of another size."""
+        name = self.file(place)
+        about, path = inside(root, name), root / name
+        if about is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+        data = received(path, self.chunk_bytes) if about.st_size == self.chunk_bytes else b""
         if len(data) != self.chunk_bytes:
             raise UserError(f"{path} is damaged: it should have {self.chunk_bytes} bytes")
         return np.frombuffer(data, self.numbers).reshape(self.chunk)
@@ -111,7 +179,9 @@ def described(name: Any, plain: Any) -> ZarrArray:
             and plain["chunk_key_encoding"] == _KEYS
             and all(type(size) is int and 0 < size < 2**40 for size in (*sizes[0], *chunk))
             and all(isinstance(dim, str) for dim in sizes[2])
+            and len(set(sizes[2])) == len(sizes[2]) <= MOST_AXES
             and len({len(part) for part in sizes}) == 1
+            and all(step <= size for size, step in zip(*sizes[:2]))
             and math.prod(sizes[0]) < 2**62
             and isinstance(plain["attributes"], dict)
         )
@@ -125,7 +195,7 @@ def described(name: Any, plain: Any) -> ZarrArray:
 
 def group(attrs: Mapping[str, Any], arrays: Mapping[str, ZarrArray]) -> str:
     """The description of a folder of arrays, with theirs in it, so that one file tells all."""
-    inside = {name: array.describe() for name, array in arrays.items()}
+    metadata = {name: array.describe() for name, array in arrays.items()}
     return json.dumps(
         {
             "zarr_format": 3,
@@ -134,23 +204,27 @@ def group(attrs: Mapping[str, Any], arrays: Mapping[str, ZarrArray]) -> str:
             "consolidated_metadata": {
                 "kind": "inline",
                 "must_understand": False,
-                "metadata": inside,
+                "metadata": metadata,
             },
         }
     )
 
 
-def read_group(path: Path) -> tuple[dict[str, Any], dict[str, ZarrArray]]:
+def read_group(root: Path) -> tuple[dict[str, Any], dict[str, ZarrArray]]:
     """(attributes, arrays) of a folder, checked before anything is believed."""
+    path = root / DESCRIPTION
+    about = inside(root, DESCRIPTION)
     try:
-        with open(path, "rb") as file:  # a read takes the memory that it is told at once
-            text = file.read(min(LARGEST, os.fstat(file.fileno()).st_size) + 1)
-        plain: Any = json.loads(text) if len(text) <= LARGEST else None
+        text = received(path, min(LARGEST, about.st_size if about else 0))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror})") from None
+    try:
+        plain: Any = json.loads(text)
         attrs = plain["attributes"]
-        inside = plain["consolidated_metadata"]["metadata"]
-        fine = isinstance(attrs, dict) and isinstance(inside, dict) and len(inside) < MOST_ARRAYS
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        told = plain["consolidated_metadata"]["metadata"]
+        fine = isinstance(attrs, dict) and isinstance(told, dict) and len(told) < MOST_ARRAYS
+    except (ValueError, KeyError, TypeError, RecursionError):
         fine = False
     if not fine:
         raise UserError(f"{path} does not describe a sweep of tokenflock")
-    return attrs, {name: described(name, each) for name, each in inside.items()}
+    return attrs, {name: described(name, each) for name, each in told.items()}

@@ -13,6 +13,7 @@ from tokenflock.frozen import Frozen, kinds_of, settle
 from tokenflock.sweeps.lines import Path, line_of
 
 _ALIASES = {"step": "h"}
+MOST = 1000  # mistakes that are worded; of more only their number is told
 
 
 class Mistakes:
@@ -21,17 +22,23 @@ class Mistakes:
     def __init__(self, lines: dict[Path, int]) -> None:
         self.lines = lines
         self.told: list[tuple[int, str]] = []
+        self.more = 0
 
     def add(self, path: Path, words: object) -> None:
         """Something is wrong at a path."""
-        self.told.append((line_of(self.lines, path), str(words)))
+        if len(self.told) < MOST:
+            self.told.append((line_of(self.lines, path), str(words)))
+        else:
+            self.more += 1
 
-
-def unknown(key: str, known: list[str], what: str) -> str:
-    """What to say of a key that is not known."""
-    near = get_close_matches(key, known, n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return f"{what} has no option {key!r}; {remedy}"
+    def unknown(self, path: Path, known: list[str], what: str) -> None:
+        """The last key of a path is not known."""
+        if len(self.told) >= MOST:  # looking for a near one takes time
+            self.more += 1
+            return
+        near = get_close_matches(path[-1], known, n=1)
+        remedy = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        self.add(path, f"{what} has no option {path[-1]!r:.80}; {remedy}")
 
 
 def member(kind: str, plain: Any, path: Path, mistakes: Mistakes) -> Any:
@@ -58,8 +65,7 @@ def _built(cls: type[Frozen], given: dict[str, Any], path: Path, mistakes: Mista
         name = key if key in fields else _ALIASES.get(key, key)
         here = (*path, key)
         if name not in fields:
-            words = unknown(key, list(fields), catalogue.slug(cls.__name__))
-            mistakes.add(here, words)
+            mistakes.unknown(here, list(fields), catalogue.slug(cls.__name__))
             continue
         value = _value(kinds.get(name, ()), plain, here, mistakes)
         try:

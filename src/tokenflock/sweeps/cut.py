@@ -10,6 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
+from tokenflock.errors import require
+
+MOST_BLOCKS = 2**24  # each has a line in the log, and files
 Cell = tuple[int, ...]
 
 
@@ -33,6 +36,24 @@ class Cut:
 
     def __len__(self) -> int:
         return math.prod(self.counts)
+
+    @property
+    def sound(self) -> bool:
+        """Whether there are so few blocks that they can be counted one by one."""
+        fits = all(0 < step <= size for size, step in zip(self.shape, self.chunk))
+        return fits and self.total < 2**62 and math.prod(self.counts) <= MOST_BLOCKS
+
+    def check(self) -> None:
+        """Refuse more blocks than can be kept, before anything of their number is made."""
+        blocks = math.prod(self.counts)
+        require(
+            self.sound,
+            "cells",
+            f"so many that there are at most {MOST_BLOCKS:,} blocks",
+            f"{blocks:.3g} blocks for {self.total:.3g} cells",
+            "write larger cells, or fewer values in over; with refine each cell, and each batch of"
+            " its repeats (most), is a block",
+        )
 
     @property
     def total(self) -> int:

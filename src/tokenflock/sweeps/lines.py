@@ -1,4 +1,6 @@
-"""In which line of a TOML file a key stands, which its reader does not tell."""
+"""In which line of a TOML file a key stands, which its reader does not tell; and, before it is
+read, in which line a key has more parts than readers bear.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,33 @@ import re
 import tomllib
 from typing import Any
 
+MOST_PARTS = 16  # of a key with dots: the work of a reader grows with their square
+MOST_KEYS = 10_000  # whose lines are told
 Path = tuple[Any, ...]  # keys, and numbers of entries of lists: ("observe", 0, "delta")
 _PART = r"""(?:"[^"\n]*"|'[^'\n]*'|[A-Za-z0-9_-]+)"""
 _KEY = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
 _TABLE = re.compile(rf"\s*(\[\[?)\s*({_PART}(?:\s*\.\s*{_PART})*)\s*\]\]?")
 _TOKEN = re.compile(r'"""|\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}]')
+
+_WORD = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
+_DOTTED = re.compile(  # texts and comments, which may hold dots and are no keys; then a key
+    r'''"""(?:[^"\\]|\\.|"(?!""))*+|'{3}(?:[^']|'(?!''))*+|#[^\n]*+|'''
+    rf"(?P<key>{_WORD}(?:[ \t]*\.[ \t]*{_WORD})*+)",
+    re.DOTALL,
+)
+
+
+def endless_key(text: str) -> tuple[int, int] | None:
+    """(line, parts) of the first key of too many parts; None where there is none.
+
+    >>> endless_key("a.b = 'a.b'\\nc" + ".c" * 20 + " = 1")
+    (2, 21)
+    """
+    for found in _DOTTED.finditer(text):
+        key = found["key"] or ""
+        if key.count(".") >= MOST_PARTS and len(parts := re.findall(_WORD, key)) > MOST_PARTS:
+            return text.count("\n", 0, found.start()) + 1, len(parts)
+    return None
 
 
 def key_lines(text: str) -> dict[Path, int]:
@@ -25,6 +49,8 @@ def key_lines(text: str) -> dict[Path, int]:
     table: Path = ()
     still: str | int = 0  # the quotes of a text that goes on, or how many brackets are open
     for number, line in enumerate(text.splitlines(), 1):
+        if len(lines) > MOST_KEYS:
+            break
         if still:
             still = _open(line, still)
         elif heading := _TABLE.match(line):

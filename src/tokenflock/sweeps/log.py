@@ -16,9 +16,14 @@ from typing import Any
 import numpy as np
 
 from tokenflock.errors import UserError
-from tokenflock.files import told, whole
+from tokenflock.files import put, told
+from tokenflock.sweeps.arrays import own_file
 
 LONGEST = 4096  # bytes of a line
+ERROR = 300  # characters of an error, each of up to 12 bytes in a line
+MOST, EACH = 2**26, 2**16  # bytes of a log, and more for each block: beyond it, it is none of ours
+AGES = 1e11  # seconds: no block took so long
+NEW = "new"  # the file by way of which others are written
 _DONE = b'["done",'
 
 
@@ -41,6 +46,10 @@ class Standing:
         """One line more."""
         if type(entry) is list and len(entry) == 4 and entry[0] == "done":
             _, block, total, seconds = entry
+            if type(total) is not int or not isinstance(seconds, (int, float)):
+                raise ValueError("no numbers")
+            if not (0 <= total < 2**64 and 0 <= seconds < AGES):  # nor NaN
+                raise ValueError("numbers that make no sense")
             self.done[_known(block, self.done)] = True
             self.sums[block] = total
             self.seconds += seconds
@@ -75,7 +84,7 @@ class Log:
         be cut short.
         """
         progress = Standing.nothing(blocks)
-        for number, end, entry in self._lines():
+        for number, end, entry in self._lines(MOST + EACH * blocks):
             try:
                 if entry is None:
                     raise ValueError("a checksum that differs")
@@ -88,22 +97,28 @@ class Log:
                     ) from None
         return progress
 
-    def _lines(self) -> Iterator[tuple[int, bool, Any]]:
+    def _lines(self, most: int) -> Iterator[tuple[int, bool, Any]]:
         """(number, whether it is the last, entry or None where it is damaged) of every line."""
         try:
-            with open(self.path, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                number, at = 0, 0
-                while line := file.readline(LONGEST):
-                    number, at = number + 1, at + len(line)
-                    yield number, at == size and not line.endswith(b"\n"), _parsed(line)
+            handle = own_file(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return
+        with open(handle, "rb") as file:
+            size = os.fstat(handle).st_size
+            if size > most:
+                raise UserError(
+                    f"{self.path} holds {size:,} bytes, and the log of such a store at most"
+                    f" {most:,}; get the store anew"
+                )
+            number, at = 0, 0
+            while line := file.readline(LONGEST):
+                number, at = number + 1, at + len(line)
+                yield number, at == size and not line.endswith(b"\n"), _parsed(line)
 
     def open(self) -> None:
         """Get ready to write: what was cut short goes."""
         with told(self.path):
-            self.handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            self.handle = own_file(self.path, os.O_RDWR | os.O_CREAT)
             size, good = os.fstat(self.handle).st_size, 0
             if size:
                 tail = os.pread(self.handle, min(size, LONGEST), max(0, size - LONGEST))
@@ -137,8 +152,9 @@ class Log:
             _line(("done", int(block), int(progress.sums[block]), 0.0 if k else progress.seconds))
             for k, block in enumerate(np.flatnonzero(progress.done))
         ]
-        with whole(self.path) as part:
-            part.write_bytes(b"".join(lines))
+        new = self.path.with_name(NEW)
+        new.unlink(missing_ok=True)  # it may be a link
+        put(self.path, b"".join(line for line in lines if len(line) <= LONGEST), new)
 
 
 def _line(entry: Any) -> bytes:

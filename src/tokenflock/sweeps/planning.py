@@ -9,7 +9,7 @@ import numpy as np
 
 from tokenflock.sweeps.spec import Spec
 from tokenflock.verbs.asked import Request
-from tokenflock.verbs.filling import Desk, cell_bytes, costs, cut
+from tokenflock.verbs.filling import Desk, cell_bytes, costs
 from tokenflock.verbs.schedule import When
 
 TRIAL = 32  # steps of the trial; then four times as many
@@ -32,7 +32,7 @@ class Forecast:
 def forecast(spec: Spec, calibrate: bool = True) -> Forecast:
     """Cells, bytes and expected time of a sweep. With `refine`, of the full grid."""
     wanted = spec.asked()
-    whole = cut(wanted, spec.cells) if spec.refine is None else spec.refine.cut(wanted)
+    whole = spec.cut(wanted)
     size = cell_bytes(wanted)
     work = costs(wanted, whole)
     began = time.perf_counter()

@@ -42,6 +42,8 @@ def pooled(result: xr.Dataset, repeats: int) -> xr.Dataset:
     if BATCH not in result.dims:
         return result
     names = [str(name) for name in result.data_vars if f"{name}_error" in result]
+    if not names:
+        return result
     merged = {}
     for name in names:
         table = result[name]

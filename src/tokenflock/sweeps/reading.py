@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import os
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import xarray as xr
 
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
-from tokenflock.sweeps.arrays import ZarrArray
+from tokenflock.sweeps.arrays import ZarrArray, inside
 from tokenflock.sweeps.pooling import between, pooled
 from tokenflock.sweeps.store import DONE, Store
 
@@ -34,8 +34,31 @@ def lazily(store: Store) -> xr.Dataset:
             f"what {store.path} holds is larger than the memory; to open it, install zarr: pip"
             " install 'tokenflock[sweeps]'"
         ) from None
-    whole = xr.open_zarr(store.path, chunks=None, consolidated=True)
+    for array in store.arrays.values():
+        _refuse_odd(store, array)
+    try:
+        whole = xr.open_zarr(store.path, chunks=None, consolidated=True, decode_cf=False)
+    except Exception as error:  # of all kinds that zarr and xarray have
+        words = " ".join(str(error).split())
+        raise UserError(f"{store.path} cannot be opened by zarr: {words:.200}") from None
     return _finished(whole, store)
+
+
+def _refuse_odd(store: Store, array: ZarrArray) -> None:
+    """Refuse links, pipes and files of another size among chunks, which zarr would follow, wait
+    for and take into the memory.
+    """
+    waiting = [f"{array.name}/c"]
+    while waiting:
+        name = waiting.pop()
+        if os.path.isdir(store.path / name) and inside(store.path, name, folder=True):
+            waiting += [f"{name}/{each}" for each in os.listdir(store.path / name)]
+            continue
+        about = inside(store.path, name)
+        if about is not None and about.st_size != array.chunk_bytes:
+            raise UserError(
+                f"{store.path / name} is damaged: it should have {array.chunk_bytes} bytes"
+            )
 
 
 def _told(store: Store) -> list[tuple[str, ZarrArray]]:
@@ -62,24 +85,26 @@ def _finished(result: xr.Dataset, store: Store) -> xr.Dataset:
 
 
 def _whole(store: Store, array: ZarrArray) -> np.ndarray:
-    """An array from its chunks."""
+    """An array from its chunks: one, or one for each block that is done."""
+    if array.name not in store.of_blocks():
+        return _chunk(store, array, (0,) * len(array.shape)).astype(array.dtype)
     values = np.full(array.shape, array.fill, array.dtype)
-    counts = [range(-(-size // step)) for size, step in zip(array.shape, array.chunk)]
-    for place in itertools.product(*counts):
-        path = store.path / array.file(place)
-        try:
-            chunk = array.read(path)
-        except FileNotFoundError:
-            continue  # not computed yet
-        except OSError as error:
-            raise UserError(f"{path} cannot be read ({error.strerror})") from None
-        here = tuple(
-            slice(at * step, min((at + 1) * step, size))
-            for at, step, size in zip(place, array.chunk, array.shape)
-        )
-        inside = tuple(slice(each.stop - each.start) for each in here)
-        values[here] = chunk[inside]
+    for block in np.flatnonzero(store.progress.done).tolist():
+        here = tuple(slice(each.start, each.stop) for each in store.cut.ranges(block))
+        inner = tuple(slice(each.stop - each.start) for each in here)
+        values[here] = _chunk(store, array, store.cut.place(block))[inner]
     return values
+
+
+def _chunk(store: Store, array: ZarrArray, place: tuple[int, ...]) -> np.ndarray:
+    """One chunk; what is not there is not computed yet."""
+    try:
+        return array.read(store.path, place)
+    except FileNotFoundError:
+        return np.full(array.chunk, array.fill, array.dtype)
+    except OSError as error:
+        path = store.path / array.file(place)
+        raise UserError(f"{path} cannot be read ({error.strerror})") from None
 
 
 def drawable(store: Store) -> xr.Dataset:
@@ -109,7 +134,7 @@ def _summed(store: Store, kept: list[str]) -> xr.Dataset:
         mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
         for block in np.flatnonzero(store.progress.done).tolist():
             ranges = store.cut.ranges(block)
-            chunk = array.read(store.path / array.file(store.cut.place(block))).astype(float)
+            chunk = _chunk(store, array, store.cut.place(block)).astype(float)
             chunk = chunk[tuple(slice(len(each)) for each in ranges)]
             here = tuple(slice(each.start, each.stop) for each in ranges)
             count = chunk.shape[axis]

@@ -184,7 +184,7 @@ class Closer:
         if (name, block) not in self._known:
             array = self.store.arrays[name]
             try:
-                chunk = array.read(self.store.path / array.file(self.store.cut.place(block)))
+                chunk = array.read(self.store.path, self.store.cut.place(block))
             except OSError:
                 raise UserError(
                     f"{self.store.path} is damaged; mend it with: tokenflock sweep --repair"

@@ -17,7 +17,9 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import recipe as recipes
+from tokenflock.engines.job import PASSAGE
 from tokenflock.files import NoSpace
+from tokenflock.sweeps.arrays import own_file
 from tokenflock.sweeps.crews import Crew, Outcome, crew, in_words
 from tokenflock.sweeps.pooling import BATCH
 from tokenflock.sweeps.refine import Closer
@@ -25,7 +27,7 @@ from tokenflock.sweeps.spec import Spec, read_spec
 from tokenflock.sweeps.store import HOME, Form, Store
 from tokenflock.sweeps.worker import BlockNumbers, batch_of, order
 from tokenflock.verbs.asked import Request
-from tokenflock.verbs.filling import Desk, costs, cut, opened
+from tokenflock.verbs.filling import Desk, costs, opened
 
 TRIES = 3  # after so many failures a block is given up
 
@@ -97,6 +99,7 @@ def fill(
 ) -> None:
     """Run a sweep into a store, which is not opened then. See `sweep`."""
     wanted = spec.asked()
+    spec.cut(wanted)  # refuses what cannot be kept before a folder is made
     batches = 0 if spec.refine is None or spec.refine.error is None else spec.refine.batches
     with Store(store) as kept, ExitStack() as stack:
         begin(kept, spec, wanted)
@@ -114,7 +117,7 @@ def fill(
 
 def begin(store: Store, spec: Spec, wanted: Request) -> None:
     """Open the store of a spec: a new one, or the one that this spec has begun."""
-    whole = cut(wanted, spec.cells) if spec.refine is None else spec.refine.cut(wanted)
+    whole = spec.cut(wanted)
     notes = {} if spec.refine is None else {"repeats": wanted.plan.repeats, "refined": True}
     store.begin(mark(spec, wanted), whole, wanted.told(), notes)
     facts = {"versions": recipes.versions("jax", "numpy"), "host": platform.node()}
@@ -247,8 +250,10 @@ class Journey:
     def say(self, words: str) -> None:
         """One line in the log file; a full disk is told by those who need it."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {words}\n"
-        with suppress(OSError), open(log_file(self.store), "a", encoding="utf-8") as file:
-            file.write(line)
+        with suppress(OSError):
+            handle = own_file(log_file(self.store), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            with open(handle, "a", encoding="utf-8") as file:
+                file.write(line)
 
 
 class Alone:
@@ -279,8 +284,8 @@ class Alone:
         block, self.next = self.next or 0, None
         cells = self.store.cut.cells(block)
         began, unfinished = time.perf_counter(), self.store.unfinished
-        group = unfinished.open(block, len(cells) * self.wanted.plan.repeats)
         try:
+            group = unfinished.open(block, len(cells) * self.wanted.plan.repeats, self._names)
             desk = self._desk(cells[0][-1] if self.batches else 0)
             plain = [cell[:-1] for cell in cells] if self.batches else cells
             values, notes = desk.run(plain, group, unfinished.keep)
@@ -290,11 +295,19 @@ class Alone:
         except NoSpace:
             raise
         except Exception as error:
+            unfinished.doubt()
             return block, in_words(error)
         return block, BlockNumbers(values, notes, time.perf_counter() - began)
 
     def close(self) -> None:
         """Nothing to end."""
+
+    @property
+    def _names(self) -> list[str]:
+        """What is kept of each system."""
+        plan = self.wanted.plan
+        passed = [] if plan.until is None else [PASSAGE]
+        return [observable.name for observable in plan.observe] + passed
 
     def _desk(self, batch: int) -> Desk:
         if batch not in self.desks:

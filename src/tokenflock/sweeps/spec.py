@@ -22,14 +22,19 @@ from tokenflock.observables.pair_density import PairDensity
 from tokenflock.precision import DTYPES
 from tokenflock.solvers.solver import Solver
 from tokenflock.starts.start import Start
-from tokenflock.sweeps.building import Mistakes, member, random_matrices, unknown
-from tokenflock.sweeps.lines import key_lines
+from tokenflock.sweeps.building import Mistakes, member, random_matrices
+from tokenflock.sweeps.cut import Cut
+from tokenflock.sweeps.lines import MOST_PARTS, endless_key, key_lines
 from tokenflock.sweeps.refine import Refine
 from tokenflock.verbs.asked import Request, asked
+from tokenflock.verbs.filling import cut
 from tokenflock.verbs.schedule import When
 
 LARGEST = 2**24  # bytes of a spec
-MOST = 10**8  # values of an axis
+MOST = 2_000_000  # values of an axis, each of which the description of a store tells
+MOST_AXES = 24  # of two values or more there are no more blocks than can be kept
+SHOWN = 20  # mistakes that are told one by one
+WIDEST = 500  # characters of what is said of one
 NUMBERS = {  # what stands at the top of a spec, and what each may be
     "seed": ("int",),
     "repeats": ("int",),
@@ -50,10 +55,17 @@ TABLES = (*ROLES, "observe", "matrices", "over", "refine")
 
 
 class SpecError(UserError):
-    """All that is wrong with a spec: one line each, with the line of the spec that it is in."""
+    """All that is wrong with a spec: one line each, with the line of the spec that it is in; of
+    very many the first, and how many more there are.
+    """
 
-    def __init__(self, name: str, told: Sequence[tuple[int, str]]) -> None:
-        self.mistakes = [f"{name}, line {line}: {words}" for line, words in sorted(told)]
+    def __init__(self, name: str, told: Sequence[tuple[int, str]], more: int = 0) -> None:
+        more += max(len(told) - SHOWN, 0)
+        self.mistakes = [
+            f"{name}, line {line}: {words if len(words) <= WIDEST else words[:WIDEST] + ' ...'}"
+            for line, words in sorted(told)[:SHOWN]
+        ]
+        self.mistakes += [f"{name}: and {more:,} more mistakes like these"] * (more > 0)
         super().__init__("\n".join(self.mistakes))
 
 
@@ -91,6 +103,12 @@ class Spec:
     memory: float | None = None
     cells: int | None = None
     refine: Refine | None = None
+
+    def cut(self, wanted: Request) -> Cut:
+        """How the grid of what it asks for is cut into blocks; too many of them are refused."""
+        whole = cut(wanted, self.cells) if self.refine is None else self.refine.cut(wanted)
+        whole.check()
+        return whole
 
     def asked(self, over: Mapping[str, Any] | None = None) -> Request:
         """The ensemble that it asks for, checked; of other axes where those are given."""
@@ -147,6 +165,10 @@ def parse(text: str, name: str = "spec") -> Spec:
     spec, line 1: repeats must be a whole number, got 'many'
     spec, line 2: frames must be 2 or more, got 1
     """
+    if (endless := endless_key(text)) is not None:
+        line, parts = endless
+        words = f"a key must have at most {MOST_PARTS} parts with dots between, got {parts:,}"
+        raise SpecError(name, [(line, words)])
     try:
         plain = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -155,10 +177,12 @@ def parse(text: str, name: str = "spec") -> Spec:
         raise SpecError(name, [(int(line) if line.isdigit() else 1, words)]) from None
     except RecursionError:
         raise UserError(f"{name} is nested too deeply") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise UserError(f"{name} cannot be read: {error!s:.200}") from None
     mistakes = Mistakes(key_lines(text))
     spec = _spec(plain, mistakes)
     if mistakes.told or spec is None:
-        raise SpecError(name, mistakes.told)
+        raise SpecError(name, mistakes.told, mistakes.more)
     return spec
 
 
@@ -166,7 +190,7 @@ def _spec(plain: dict[str, Any], mistakes: Mistakes) -> Spec | None:
     """The spec, as far as it can be made; what is wrong is added to the mistakes."""
     for key in plain:
         if key not in (*NUMBERS, *TABLES):
-            mistakes.add((key,), unknown(key, [*NUMBERS, *TABLES], "a spec"))
+            mistakes.unknown((key,), [*NUMBERS, *TABLES], "a spec")
     values = _numbers(plain, mistakes)
     for role in ("dynamics", "start"):
         if role not in plain:
@@ -209,7 +233,7 @@ def _numbers(plain: dict[str, Any], mistakes: Mistakes) -> dict[str, Any]:
         try:
             values[key] = settle(key, kinds, plain[key])
             fits, wanted = ranges.get(key, (lambda value: True, ""))
-            require(bool(fits(values[key])), key, wanted, repr(plain[key]))
+            require(bool(fits(values[key])), key, wanted, f"{plain[key]!r:.80}")
         except UserError as error:
             mistakes.add((key,), error)
             values.pop(key, None)
@@ -230,8 +254,11 @@ def _over(plain: Any, mistakes: Mistakes) -> dict[str, np.ndarray]:
     if not isinstance(plain, dict):
         mistakes.add(("over",), "over must be a table of lists, e.g. beta = [1.0, 2.0]")
         return {}
-    axes = {}
-    for name, values in _flat(plain):
+    axes, flat = {}, _flat(plain)
+    if len(flat) > MOST_AXES:
+        mistakes.add(("over",), f"over must have at most {MOST_AXES} axes, got {len(flat):,}")
+        return {}
+    for name, values in flat:
         try:
             axes[".".join(name)] = _axis(".".join(name), values)
         except UserError as error:
@@ -254,12 +281,12 @@ def _axis(name: str, values: Any) -> np.ndarray:
     """The values of one axis."""
     if isinstance(values, dict):
         fine = {"first", "last", "count"} <= set(values) <= {"first", "last", "count", "log"}
-        require(fine, name, "first, last and count (and log)", ", ".join(values))
+        require(fine, name, "first, last and count (and log)", f"{', '.join(values):.80}")
         first, last = (
             settle(f"{name}.{key}", ("float",), values[key]) for key in ("first", "last")
         )
         count = settle(f"{name}.count", ("int",), values["count"])
-        require(1 <= count <= MOST, f"{name}.count", f"from 1 to {MOST}", count)
+        require(1 <= count <= MOST, f"{name}.count", f"from 1 to {MOST:,}", f"{count:,}")
         if values.get("log"):
             require(first > 0 and last > 0, name, "positive, for a logarithmic axis", first)
             return np.geomspace(first, last, count)
@@ -270,6 +297,7 @@ def _axis(name: str, values: Any) -> np.ndarray:
         array = np.zeros(0)
     fine = array.ndim >= 1 and array.size > 0 and array.dtype.kind in "biuf"
     require(fine, name, "a list of numbers", f"{values!r:.80}", f"write e.g. {name} = [1.0, 2.0]")
+    require(len(array) <= MOST, name, f"a list of at most {MOST:,} numbers", f"{len(array):,}")
     require(array.dtype.kind != "f" or bool(np.isfinite(array).all()), name, "finite", "nan or inf")
     return array
 
@@ -282,7 +310,7 @@ def _refine(plain: Any, mistakes: Mistakes) -> Refine | None:
     kinds, values, before = Refine.KINDS, {}, len(mistakes.told)
     for key, value in plain.items():
         if key not in kinds:
-            mistakes.add(("refine", key), unknown(key, list(kinds), "refine"))
+            mistakes.unknown(("refine", key), list(kinds), "refine")
             continue
         try:
             values[key] = settle(key, kinds[key], value)
@@ -314,6 +342,11 @@ def _check(spec: Spec, plain: dict[str, Any], mistakes: Mistakes) -> None:
                 spec.refine.check(wanted)
         except UserError as error:
             mistakes.add(_told_by(str(error), plain), error)
+        else:
+            try:
+                spec.cut(wanted)
+            except UserError as error:
+                mistakes.add(("cells",) if "cells" in plain else ("over",), error)
     unique = dict.fromkeys(mistakes.told)
     mistakes.told[:] = list(unique)
 

@@ -5,7 +5,8 @@
     DIR/.tokenflock/blocks   the log: a line for each block that is done, with a checksum
 
 A block is done once the log says so, which is when all its chunks are on the disk. One process
-writes; it holds a lock that dies with it.
+writes; it holds a lock that dies with it. A store that somebody sent is data: what is in it is
+looked at before it is believed, and no link in it is followed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,22 @@ from typing import Any
 import numpy as np
 
 from tokenflock import __version__
+from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
-from tokenflock.files import made_folder, put, whole
+from tokenflock.files import made_folder, put
 from tokenflock.locks import alone
-from tokenflock.sweeps.arrays import ZarrArray, group, read_group
+from tokenflock.sweeps.arrays import (
+    DESCRIPTION,
+    LARGEST,
+    MOST_AXES,
+    OddFile,
+    ZarrArray,
+    group,
+    inside,
+    read_group,
+)
 from tokenflock.sweeps.cut import Cut
-from tokenflock.sweeps.log import Log, Standing
+from tokenflock.sweeps.log import ERROR, NEW, Log, Standing
 from tokenflock.sweeps.unfinished import Unfinished
 
 FORMAT = 1
@@ -69,6 +80,7 @@ class Store:
 
     def __enter__(self) -> Store:
         self._refuse_foreign()
+        self._refuse_links()
         made_folder(self.path)
         for left in reversed(range(TRIES)):
             try:
@@ -87,19 +99,21 @@ class Store:
     @property
     def exists(self) -> bool:
         """Whether there is a store here."""
-        return (self.path / "zarr.json").exists()
+        return (self.path / DESCRIPTION).exists()
 
     @property
     def repeats(self) -> int:
         """How many repeats a batch of a cell has."""
         count = self.attrs.get("tokenflock", {}).get("repeats", 1)
-        return count if type(count) is int and count > 0 else 1
+        return count if type(count) is int and 0 < count < 2**53 else 1
 
     def begin(
         self, mark: str, cut: Cut, attrs: Mapping[str, Any], notes: Mapping[str, Any] | None = None
     ) -> None:
         """Go on with the sweep of this mark, or begin it, cut into these blocks."""
-        home = made_folder(self.path / HOME)
+        cut.check()
+        self._refuse_links()
+        made_folder(self.path / HOME)
         if not self.exists:
             head = {"format": FORMAT, "mark": mark, "dims": list(cut.dims)}
             head |= {"shape": list(cut.shape), "chunk": list(cut.chunk), **(notes or {})}
@@ -112,16 +126,18 @@ class Store:
                 f"{self.path} holds the beginning of another run; delete it, or choose another"
                 " output"
             )
-        (home / "new").unlink(missing_ok=True)
+        (self.path / HOME / NEW).unlink(missing_ok=True)
         self.log.open()
         self._refuse_gaps()
 
     def look(self, mend: bool = False) -> Store:
         """Read what is there, without touching it."""
+        self._refuse_links()
         if not self.exists:
             raise UserError(f"{self.path} is no store of a sweep; make one with: tokenflock sweep")
-        self.attrs, self.arrays = read_group(self.path / "zarr.json")
+        self.attrs, self.arrays = read_group(self.path)
         self.cut = _cut(self.path, self.attrs.get("tokenflock"))
+        self._refuse_strange()
         self.progress = self.log.read(len(self.cut), mend)
         return self
 
@@ -142,6 +158,24 @@ class Store:
                 f"{self.path} is a folder that holds other things, and not the beginning of a run;"
                 " choose another output"
             )
+
+    def _refuse_links(self) -> None:
+        """Refuse links, pipes and devices where a file or a folder of ours should be. Those of
+        chunks are seen when they are read or written: there may be millions.
+        """
+        inside(self.path, DESCRIPTION)
+        if inside(self.path, HOME, folder=True) is not None:
+            for name in ("blocks", "unfinished.npz", "log.txt", NEW):
+                inside(self.path, f"{HOME}/{name}")
+
+    def _refuse_strange(self) -> None:
+        """Refuse arrays that do not go together with the grid or with each other."""
+        odd = _odd(self.cut, self.arrays)
+        if odd is not None:
+            raise UserError(f"{self.path} is damaged: its array {odd!r} does not fit the others")
+        for name, array in self.arrays.items():
+            inside(self.path, f"{name}/{DESCRIPTION}")
+            inside(self.path, f"{name}/c", folder=bool(array.shape))
 
     # ----------------------------------------------------------------------------------------------
     # writing
@@ -167,7 +201,11 @@ class Store:
                 raise UserError(f"the axis {name!r} must have numbers, to be kept in {self.path}")
             sizes = numbers.shape
             arrays[name] = ZarrArray(name, dims, sizes, sizes, str(numbers.dtype), attrs)
-            self._write(arrays[name].file(()), arrays[name].packed(numbers))
+        if (odd := _odd(lead, arrays)) is not None:
+            self.unfinished.doubt()  # what came from a file may be of another kind
+            raise UserError(f"{odd} has shape {arrays[odd].shape}, which does not fit its axes")
+        for name, (_, values, _) in form.coords.items():
+            self._write(arrays[name].file(()), arrays[name].packed(np.asarray(values)))
         self.attrs |= form.attrs
         self.arrays = arrays
         self._describe()
@@ -177,12 +215,14 @@ class Store:
         sizes = tuple(map(len, self.cut.ranges(block)))
         cells = {**values, DONE: np.ones(self.cut.size(block), bool)}
         place, digest = self.cut.place(block), hashlib.blake2b(digest_size=8)
-        for name in self._of_blocks():
+        for name in self.of_blocks():
             array = self.arrays[name]
             rest = array.shape[len(sizes) :]
-            if cells[name].shape[1:] != rest:
+            came = cells[name].shape[1:] if name in cells else None
+            if came != rest:
+                self.unfinished.doubt()  # what came from a file may be of another kind
                 raise UserError(
-                    f"{name} has shape {cells[name].shape[1:]} here and {rest} elsewhere: a sweep"
+                    f"{name} has shape {came} here and {rest} elsewhere: a sweep"
                     " needs one shape; sweep what changes it in a sweep of its own"
                 )
             data = array.packed(cells[name].reshape((*sizes, *rest)))
@@ -194,7 +234,7 @@ class Store:
 
     def fail(self, block: int, error: str) -> None:
         """Note why a block could not be computed."""
-        entry = ["failed", block, " ".join(error.split())[:500]]
+        entry = ["failed", block, " ".join(error.split())[:ERROR]]
         self.log.add(*entry)
         self.progress.take(entry)
 
@@ -206,26 +246,28 @@ class Store:
         """The result is safe elsewhere: the folder has done its work."""
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def _of_blocks(self) -> list[str]:
+    def of_blocks(self) -> list[str]:
         """The arrays that have a chunk for each block; the one that says what is done is last."""
-        lead = len(self.cut.dims)
-        mine = [name for name, array in self.arrays.items() if array.dims[:lead] == self.cut.dims]
-        coords = {dim for array in self.arrays.values() for dim in array.dims}
-        return [name for name in mine if name not in coords and name != DONE] + [DONE]
+        return _of_blocks(self.cut, self.arrays)
 
     def _write(self, name: str, data: bytes) -> None:
-        path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        put(path, data, self.path / HOME / "new")
+        path, new = self.path / name, self.path / HOME / NEW
+        if inside(self.path, name) is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        new.unlink(missing_ok=True)  # it may be a link
+        put(path, data, new)
 
     def _describe(self) -> None:
         """Write what there is: of each array, then of all."""
+        text = group(self.attrs, self.arrays).encode()
+        if len(text) > LARGEST:
+            raise UserError(
+                f"the description of {self.path} would have {len(text):,} bytes, and at most"
+                f" {LARGEST:,} are read; write fewer values in over"
+            )
         for name, array in self.arrays.items():
-            (self.path / name).mkdir(exist_ok=True)
-            with whole(self.path / name / "zarr.json") as part:
-                part.write_text(json.dumps(array.describe()), encoding="utf-8")
-        with whole(self.path / "zarr.json") as part:
-            part.write_text(group(self.attrs, self.arrays), encoding="utf-8")
+            self._write(f"{name}/{DESCRIPTION}", json.dumps(array.describe()).encode())
+        self._write(DESCRIPTION, text)
 
     # ----------------------------------------------------------------------------------------------
     # checking
@@ -237,6 +279,8 @@ class Store:
 
     def damaged(self, blocks: Sequence[int] | np.ndarray | None = None) -> list[int]:
         """The blocks whose chunks are not what was written, read in full."""
+        largest = max((array.chunk_bytes for array in self.arrays.values()), default=0)
+        require_memory(float(largest), f"a block of {self.path}", "take a machine that has more")
         done = np.flatnonzero(self.progress.done) if blocks is None else blocks
         return [int(block) for block in done if self._sum(int(block)) != self.progress.sums[block]]
 
@@ -251,29 +295,55 @@ class Store:
 
     def _sum(self, block: int) -> int | None:
         place, digest = self.cut.place(block), hashlib.blake2b(digest_size=8)
-        for name in self._of_blocks():
+        for name in self.of_blocks():
             try:
-                digest.update(
-                    self.arrays[name].read(self.path / self.arrays[name].file(place)).data
-                )
-            except (OSError, UserError, KeyError):
+                digest.update(self.arrays[name].read(self.path, place).data)
+            except OddFile:
+                raise
+            except (OSError, UserError):
                 return None
         return int.from_bytes(digest.digest(), "little")
 
     def _refuse_gaps(self) -> None:
         """Refuse a store from which chunks were taken."""
-        names = self._of_blocks() if self.prepared else []
+        names = self.of_blocks() if self.prepared else []
         for block in np.flatnonzero(self.progress.done).tolist():
             place = self.cut.place(block)
             for array in (self.arrays[name] for name in names):
-                path = self.path / array.file(place)
-                if not path.is_file() or path.stat().st_size != array.chunk_bytes:
+                about = inside(self.path, array.file(place))
+                if about is None or about.st_size != array.chunk_bytes:
+                    path = self.path / array.file(place)
                     raise UserError(
                         f"{path} is missing or damaged; find such blocks and compute them again"
                         f" with: tokenflock sweep --repair {self.path}"
                     )
         if self.progress.done.any() and not names:
             raise UserError(f"{self.path}/zarr.json is damaged; delete {self.path} and begin again")
+
+
+def _of_blocks(cut: Cut, arrays: Mapping[str, ZarrArray]) -> list[str]:
+    """The arrays that have a chunk for each block; the one that says what is done is last."""
+    mine = [name for name, array in arrays.items() if array.dims[: len(cut.dims)] == cut.dims]
+    coords = {dim for array in arrays.values() for dim in array.dims}
+    return [name for name in mine if name not in coords and name != DONE] + [DONE]
+
+
+def _odd(cut: Cut, arrays: Mapping[str, ZarrArray]) -> str | None:
+    """The first array that goes not together with the grid or with those before it, if any.
+
+    Those of blocks are cut as the grid is; all others are axes, each in one piece.
+    """
+    blocks, sizes = set(_of_blocks(cut, arrays)), dict(zip(cut.dims, cut.shape))
+    if arrays and (DONE not in arrays or arrays[DONE].dtype != "bool"):
+        return DONE
+    for name, array in arrays.items():
+        lead = len(cut.dims) if name in blocks else 0
+        fine = array.dims[:lead] == cut.dims if name in blocks else array.dims == (name,)
+        fine = fine and array.chunk == (*cut.chunk[:lead], *array.shape[lead:])
+        pairs = zip(array.dims, array.shape)
+        if not fine or any(sizes.setdefault(dim, size) != size for dim, size in pairs):
+            return name
+    return None
 
 
 def _cut(path: Path, head: Any) -> Cut:
@@ -292,6 +362,6 @@ def _cut(path: Path, head: Any) -> Cut:
     fine = fine and all(isinstance(dim, str) for dim in dims)
     fine = fine and all(type(size) is int and 0 < size < 2**40 for size in (*shape, *chunk))
     cut = Cut(dims, shape, chunk)
-    if not fine or len(cut) > 2**28:
+    if not fine or not cut.sound or len(dims) > MOST_AXES:
         raise UserError(f"{path} is damaged: its grid makes no sense")
     return cut

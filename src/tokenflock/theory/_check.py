@@ -17,11 +17,17 @@ NumPy's own functions, a type checker cannot say which."""
 
 FEW = 8  # numbers that an error shows whole
 LONG = 80  # characters of what came, from which on they are cut
+MOST = 1e15  # of a whole number; soon beyond it n - 1 and n are one number in double precision
+ROUNDING = 1e-9  # how far outside its interval a cosine that was computed may be
 
 
 def refuse(argument: str, wanted: str, came: object, instead: str, where: str = "") -> NoReturn:
-    """Raise the error that names the argument, what was wanted, what came, and what to write."""
-    told = " ".join(repr(came).split())  # of a matrix too, in one line
+    """Raise the error that names the argument, what was wanted, what came, and what to write.
+
+    Arrays are told as the numbers and lists that one types.
+    """
+    plain = came.tolist() if isinstance(came, (np.ndarray, np.generic)) else came
+    told = " ".join(repr(plain).split())  # of a text with several lines too, in one
     told = told if len(told) <= LONG else f"{told[: LONG - 3]}..."
     raise UserError(
         f"{argument} must be {wanted}, got {told}{where}. Write for example {argument}={instead}."
@@ -96,11 +102,31 @@ def within(
     return array
 
 
-def whole(argument: str, value: ArrayLike, low: int, instead: str) -> NDArray[np.float64]:
-    """Whole numbers from `low` on."""
+def whole(
+    argument: str, value: ArrayLike, low: int, instead: str, high: float = MOST
+) -> NDArray[np.float64]:
+    """Whole numbers from `low` to `high`."""
     array, wanted = finite(argument, value, instead), f"a whole number, at least {low}"
     hold((array >= low) & (array == np.round(array)), argument, wanted, value, instead)
+    hold(array <= high, argument, f"a whole number, at most {high:g}", value, instead)
     return array
+
+
+def cosine(
+    argument: str, value: ArrayLike, n: ArrayLike, instead: str = "0.0"
+) -> NDArray[np.float64]:
+    """A cosine that n equiangular tokens can have, both ends included; what is outside by rounding
+    is brought back.
+
+    >>> print(cosine("gamma", 1 + 1e-12, 4), cosine("gamma", [-1 / 3, 0.5], 4).round(3))
+    1.0 [-0.333  0.5  ]
+    """
+    array, least = real(argument, value, instead), -1 / (np.asarray(n, dtype=np.float64) - 1)
+    fine = (array >= least - ROUNDING) & (array <= 1 + ROUNDING)
+    if not fine.all():
+        wanted = f"between -1/(n-1) = {np.max(least):.4g} and 1 (n equiangular tokens)"
+        refuse(argument, wanted, value, instead)
+    return np.clip(array, least, 1.0)
 
 
 def nonzero(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ def clock(argument: str, gamma: ArrayLike, n: Array, ends: bool = False) -> Arra
         refuse(
             argument,
             f"between -1/(n-1) = {np.max(least):.4g} and 1 (n equiangular tokens)",
-            gamma.tolist(),
+            gamma,
             "0.0",
         )
     with np.errstate(divide="ignore"):

@@ -41,8 +41,22 @@ def guarded(form: Callable[..., Any]) -> Callable[..., Any]:
 
 def explains_nan(form: Callable[..., Any]) -> str:
     """What the docstring says of NaN: `nan after the blow-up`; empty where it says nothing."""
+    return _clause(form, r"\bnan (?:where|after)\b")
+
+
+def explains_inf(form: Callable[..., Any]) -> str:
+    """What the docstring says of infinity: `inf where it never does`; empty where it says
+    nothing.
+    """
+    return _clause(form, r"(?<![\w=-])-?(?:inf|Infinite) (?:where|after|beyond|at)\b")
+
+
+def _clause(form: Callable[..., Any], begins: str) -> str:
+    """The words of a docstring, above its examples, from a beginning to the end of the clause: a
+    full stop or a semicolon that stands in no bracket.
+    """
     text = " ".join((getdoc(form) or "").partition(">>>")[0].split())
-    at = re.search(r"\bnan (?:where|after)\b[^.;]*", text)
+    at = re.search(begins + r"(?:\([^()]*\)|\.(?=\S)|[^.;(])*", text)
     return at[0].strip() if at else ""
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._check import Numbers, above, between, finite, whole, within
 from ._roots import bracketed_root
-from ._special import log_bessel_ratio
+from ._special import log_order_ratio
 
 
 class Window(NamedTuple):
@@ -143,4 +143,4 @@ def minimiser_tilt(d: ArrayLike = 2, beta: ArrayLike = 1.0) -> Numbers:
     [-4.16330612 -5.14064683]
     """
     d, beta = whole("d", d, 2, "2"), above("beta", finite("beta", beta), 0, "1.0")
-    return (-np.exp(log_bessel_ratio(1, beta, d) - log_bessel_ratio(2, beta, d)))[()]
+    return (-np.exp(-log_order_ratio(1, beta, d + 2)))[()]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._check import Numbers, finite, whole
+from ._check import cosine as held
 from ._clock import clock, clock_at, cosine, elapsed, gap
 from ._family import speed
 
@@ -26,7 +27,8 @@ def equiangular_speed(
         dgamma/dt = 2 e^(beta gamma) (1-gamma) ((n-1) gamma + 1) / (e^beta + (n-1) e^(beta gamma))
         USA:  dgamma/dt = (2/n) e^(beta gamma) (1-gamma) ((n-1) gamma + 1)
 
-    Letters: gamma = <x_i, x_j> for all i != j, n tokens, beta inverse temperature.
+    Letters: gamma = <x_i, x_j> for all i != j, from -1/(n-1) to 1, n tokens, beta inverse
+    temperature.
 
     Source: arXiv 2312.10794, Theorem 6.8, (6.9) and (6.10).
 
@@ -34,7 +36,8 @@ def equiangular_speed(
     >>> print(f"{equiangular_speed(0.0, 32, 1.0):.10f}")
     0.0593150034
     """
-    gamma, n, beta = finite("gamma", gamma, "0.0"), whole("n", n, 2, "32"), finite("beta", beta)
+    n, beta = whole("n", n, 2, "32"), finite("beta", beta)
+    gamma = held("gamma", gamma, n)
     with np.errstate(over="ignore"):
         if unnormalised:
             shape = 2 * (1 - gamma) * ((n - 1) * gamma + 1)

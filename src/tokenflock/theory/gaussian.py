@@ -135,8 +135,8 @@ def gaussian_flow(
 
         the solution of `gaussian_speed`;   V = I:  S(t)^-1 = S(0)^-1 - t (A + A^T)
 
-    Letters: t one time or several (t >= 0); mean (d,), covariance, A and V (d, d). By an ODE solver
-    at 1e-11.
+    Letters: t one time or several (t >= 0); mean of shape (d,), covariance, A and V (d, d). By an
+    ODE solver at 1e-11.
 
     Source: arXiv 2501.18322 (Gaussian data).
 

@@ -27,7 +27,7 @@ def log_kernel_eigenvalue(k: ArrayLike = 1, beta: ArrayLike = 1.0, d: ArrayLike 
     9990.096212
     """
     k, beta, d = whole("k", k, 0, "1"), finite("beta", beta), whole("d", d, 2, "3")
-    return (log_bessel_ratio(k, np.abs(beta), d) + np.abs(beta))[()]
+    return log_bessel_ratio(k, np.abs(beta), d, scaled=False)[()]
 
 
 def kernel_eigenvalue(
@@ -48,10 +48,14 @@ def kernel_eigenvalue(
     1.1752011936
     """
     k, beta, d = whole("k", k, 0, "1"), finite("beta", beta), whole("d", d, 2, "3")
-    logarithm = log_bessel_ratio(k, np.abs(beta), d)
+    size = np.abs(beta)
     sign = np.where((beta < 0) & (k % 2 == 1), -1.0, 1.0)
     with np.errstate(over="ignore"):
-        return (sign * np.exp(logarithm + (np.abs(beta) - (beta if scaled else 0.0))))[()]
+        logarithm = log_bessel_ratio(k, size, d, scaled=False)
+        if scaled:  # e^(-beta) belongs to it where beta > 0, and comes on top where beta < 0
+            below = log_bessel_ratio(k, size, d)
+            logarithm = np.where(beta < 0, logarithm + size, below)
+        return (sign * np.exp(logarithm))[()]
 
 
 def uniform_energy(beta: ArrayLike = 1.0, d: ArrayLike = 2) -> Numbers:

@@ -35,7 +35,7 @@ def layer_cosines(
     >>> print(layer_cosines([50, 80], n=32, beta=4.0))
     [0.9067247  0.99965806]
     """
-    steps = whole("steps", steps, 0, "10")
+    steps = whole("steps", steps, 0, "10", np.inf)
     return (1 - _layer_gaps(steps, n, beta, h, gamma0))[()]
 
 
@@ -60,9 +60,11 @@ def layer_crossing(
     >>> print(layer_crossing([0, 4, 6], n=32))
     [ 55.  75. 175.]
     """
-    most = int(whole("most", most, 0, "20_000"))
+    if np.ndim(most):
+        refuse("most", "one number", most, "20000")
+    most = int(whole("most", most, 0, "20000", np.inf))
     if most > MOST:
-        refuse("most", f"at most {MOST:,} layers", most, "20_000")
+        refuse("most", f"at most {MOST:,} layers", most, "20000")
     u, n, beta, h = _start(n, beta, h, gamma0)
     u, delta = np.broadcast_arrays(u, between("delta", delta, 0, 1, "1e-3"))
     count = np.where(u <= delta, 0.0, np.inf)
@@ -102,8 +104,11 @@ def layer_transition_curve(
     h = above("h", finite("h", h), 0, "0.1")
     t, n, delta, h, gamma0 = np.broadcast_arrays(t, n, delta, h, finite("gamma0", gamma0, "0.0"))
     steps = np.floor(t / h + 1e-9)
-    if steps.max(initial=0) > MOST / 50:  # the recursion runs once for each guess of beta
-        refuse("t", f"at most {MOST // 50:,} layers of h", float(t.max()), "30.0")
+    most = MOST // 50  # the recursion runs once for each guess of beta
+    if steps.max(initial=0) > most:
+        at = np.unravel_index(np.argmax(steps), steps.shape)
+        wanted = f"at most {most:,} layers of h = {h[at]:g}"
+        refuse("t", wanted, t[at], f"{most * h[at]:g}", f", which is {steps[at]:,.0f}")
 
     def lateness(beta: NDArray) -> NDArray:
         return np.log(_layer_gaps(steps, n, beta, h, gamma0) / delta)

@@ -53,8 +53,8 @@ def position_influence(
         Y = log((e^decay - 1)/(e^(decay s) - 1)),
         psi_c(y) = sum_j c^(j+1) y^j / (j! (j+1)!) = sqrt(c/y) I_1(2 sqrt(c y))
 
-    Letters: 0 < s <= 1, a_k and w_k as in `middle_critical_time`. inf beyond the numbers (beta
-    above a few).
+    Letters: s the relative position (0 < s <= 1), t the depth, a_k and w_k as in
+    `middle_critical_time`. inf beyond the numbers (beta above a few).
 
     Source: arXiv 2605.09213.
 

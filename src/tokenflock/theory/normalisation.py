@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from ._check import Numbers, above, at_least, choice, finite, real, whole
+from ._check import Numbers, above, at_least, choice, finite, whole
+from ._check import cosine as held
 from ._clock import Array, Number, clock, clock_at, cosine, gap
-from .equiangular import equiangular_cosine, equiangular_speed
+from .equiangular import equiangular_speed
 
 _SCHEMES = ("post", "pre", "mix", "peri", "ngpt", "sqrt")
 
@@ -45,8 +46,8 @@ def normalised_speed(
         s        1     r            1, r                     r |A|          |A|/alpha  sqrt(t+1)
         dr/dt    0     <theta, A>   0, <theta, A>            <theta, A>/|A| 0          0
 
-    Letters: A the attention output, rho the cosine, r the radius, alpha the step of nGPT, switch
-    the time at which Mix-LN goes from post to pre.
+    Letters: A the attention output, rho the cosine (from -1/(n-1) to 1), r the radius, t the depth,
+    alpha the step of nGPT, switch the time at which Mix-LN goes from post to pre.
 
     Source: arXiv 2510.22026; arXiv 2512.01868.
 
@@ -55,11 +56,12 @@ def normalised_speed(
     0.00495770 0.36789370
     """
     scheme = choice("scheme", scheme, _SCHEMES)
+    n, beta = whole("n", n, 2, "256"), finite("beta", beta)
+    rho = held("rho", rho, n)
+    t, switch = at_least("t", t, 0, "0.0"), at_least("switch", switch, 0, "0.0")
+    r, alpha = above("r", r, 0, "1.0"), above("alpha", alpha, 0, "1.0")
     free = np.asarray(equiangular_speed(rho, n, beta))
-    along, length = _output(np.asarray(rho, dtype=np.float64), np.asarray(n), np.asarray(beta))
-    r, t, alpha, switch = (
-        real(name, x) for name, x in (("r", r), ("t", t), ("alpha", alpha), ("switch", switch))
-    )
+    along, length = _output(rho, n, beta)
     slowness, radial = _slowness(scheme, r, t, along, length, alpha, switch)
     rho, radial, _ = np.broadcast_arrays(free / slowness, radial, r)
     return Normalised(rho.copy()[()], radial.copy()[()])
@@ -111,9 +113,10 @@ def normalised_flow(
 
         (rho, r)(t): the solution of `normalised_speed` from (rho0, r0)
 
-    In closed form for post (`equiangular_cosine`) and sqrt (the same at time 2 sqrt(t+1) - 2), by
-    an ODE solver at 1e-12 for the others. Near consensus 1 - rho ~ e^(-2t) for post, t^-2 for pre,
-    mix and peri, e^(-4 sqrt t) for sqrt.
+    Letters: t the depth, r0 the initial radius, rho0 the initial cosine, alpha the step of nGPT. In
+    closed form for post (`equiangular_cosine`) and sqrt (the same at time 2 sqrt(t+1) - 2), by an
+    ODE solver at 1e-12 for the others. Near consensus 1 - rho ~ e^(-2t) for post, t^-2 for pre, mix
+    and peri, e^(-4 sqrt t) for sqrt.
 
     Source: arXiv 2510.22026.
 
@@ -128,11 +131,11 @@ def normalised_flow(
         finite("beta", beta),
     )
     r0, alpha = above("r0", r0, 0, "1.0"), above("alpha", alpha, 0, "1.0")
+    y0, switch = clock("rho0", rho0, n), at_least("switch", switch, 0, "0.0")
     if scheme in ("post", "sqrt"):
         depth = t if scheme == "post" else 2 * np.sqrt(t + 1) - 2
-        rho, r = np.broadcast_arrays(equiangular_cosine(depth, n, beta, rho0), r0)
+        rho, r = np.broadcast_arrays(cosine(clock_at(depth, y0, n, beta, False), n), r0)
         return Normalised(rho.copy()[()], r.copy()[()])
-    y0, switch = clock("rho0", rho0, n), at_least("switch", switch, 0, "0.0")
     t, *parameters = np.broadcast_arrays(t, n, beta, r0, y0, alpha, switch)
     rows, group = np.unique(
         np.stack([p.ravel() for p in parameters], -1), axis=0, return_inverse=True
@@ -148,7 +151,7 @@ def _output(rho: Number, n: Number, beta: Number) -> tuple[Array, Array]:
     """(<theta, A>, |A|) of the attention output A of each of n equiangular tokens."""
     with np.errstate(over="ignore"):
         other = 1 / (n - 1 + np.exp(beta * (1 - rho)))
-    own = 1 - (n - 1) * other
+        own = 1 / (1 + (n - 1) * np.exp(beta * (rho - 1)))
     square = own**2 + 2 * (n - 1) * rho * own * other + other**2 * (n - 1) * (1 + (n - 2) * rho)
     return own + (n - 1) * rho * other, np.sqrt(square)
 

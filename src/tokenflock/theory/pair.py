@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 from scipy.integrate import quad
 
 from ._check import Numbers, at_least, between, finite, nonzero
-from .equiangular import equiangular_cosine, equiangular_speed, equiangular_time
+from ._clock import clock, elapsed
+from .equiangular import equiangular_cosine, equiangular_speed
 
 
 def pair_speed(
@@ -48,7 +49,9 @@ def pair_time(
     >>> print(f"{pair_time(0.0, 0.5, beta=1.0):.12f}")
     0.855375023305
     """
-    return equiangular_time(gamma1, 2, beta, gamma0, unnormalised)
+    beta, two = finite("beta", beta), np.asarray(2.0)
+    y0, y1 = clock("gamma0", gamma0, two), clock("gamma1", gamma1, two, ends=True)
+    return elapsed(y0, y1, two, beta, unnormalised)
 
 
 def pair_cosine(
@@ -99,8 +102,8 @@ def merging_time(
 
         t: cos(phi(t)) = 1 - delta,   phi(0) = angle,   phi as in `weighted_pair_speed`
 
-    In closed form for m = 1/2 (`pair_time`), by quadrature otherwise; negative for clusters closer
-    than delta already.
+    In closed form for m = 1/2 (`pair_time`), by quadrature otherwise; 0 for clusters that are
+    within delta already.
 
     Source: arXiv 2312.10794, (SA) for two tokens with weights.
 
@@ -110,14 +113,18 @@ def merging_time(
     """
     angle, beta = between("angle", angle, 0, np.pi, "1.0"), finite("beta", beta)
     delta, m = between("delta", delta, 0, 1, "1e-3"), between("m", m, 0, 1, "0.5")
-    equal = equiangular_time(1 - delta, 2, beta, np.cos(angle))
+    # y = log((1 + cos)/(1 - cos)), the clock of two tokens, from the angle itself and from delta
+    y0, y1 = -2 * np.log(np.tan(angle / 2)), np.log(2 - delta) - np.log(delta)
+    y0, y1, beta, m = np.broadcast_arrays(y0, y1, beta, m)
     if np.all(m == 0.5):
-        return equal
-    return np.vectorize(_weighted_time, otypes=[float])(angle, beta, delta, m)[()]
+        return np.where(y0 < y1, elapsed(y0, y1, 2.0, beta, False), 0.0)[()]
+    return np.vectorize(_weighted_time, otypes=[float])(angle, y0, y1, beta, m)[()]
 
 
-def _weighted_time(angle: float, beta: float, delta: float, m: float) -> float:
-    """Quadrature in s = log tan(phi/2), in which a free pair moves at unit speed."""
+def _weighted_time(angle: float, y0: float, y1: float, beta: float, m: float) -> float:
+    """Quadrature in s = -y/2 = log tan(phi/2), in which a free pair moves at unit speed."""
+    if y0 >= y1:
+        return 0.0
     if beta * (1 - np.cos(angle)) > 690:
         return np.inf
 
@@ -125,8 +132,7 @@ def _weighted_time(angle: float, beta: float, delta: float, m: float) -> float:
         phi = 2 * np.arctan(np.exp(s))
         return -np.sin(phi) / weighted_pair_speed(phi, beta, m)
 
-    start, end = np.log(np.tan(angle / 2)), np.log(np.tan(np.arccos(1 - delta) / 2))
-    return quad(slowness, end, start, epsabs=0, epsrel=1e-12, limit=400)[0]
+    return quad(slowness, -y1 / 2, -y0 / 2, epsabs=0, epsrel=1e-12, limit=400)[0]
 
 
 def merging_growth(angle: ArrayLike = 1.0, beta: ArrayLike = 10.0) -> Numbers:
@@ -134,7 +140,8 @@ def merging_growth(angle: ArrayLike = 1.0, beta: ArrayLike = 10.0) -> Numbers:
 
         t ~ e^(beta (1 - cos(phi))) / (2 beta sin(phi)^2)
 
-    Letters: phi the initial angle, fixed; as phi tends to pi the exponent becomes 2 beta.
+    Letters: phi the initial angle (fixed), beta the inverse temperature. As phi tends to pi the
+    exponent becomes 2 beta.
 
     Source: large-beta limit of `pair_time`; the exponential time scale of arXiv 2410.06833.
 

@@ -19,8 +19,8 @@ def polygon_eigenvalue(
               g(x) = (cos x - beta sin^2 x) e^(beta cos x)
         SA:   (n / Z_0) lambda_p,   Z_0 = sum_m e^(beta cos(2 pi m/n))
 
-    Letters: the perturbation moves corner j by cos(2 pi p j/n); positive means unstable. n = 2:
-    e^(-beta) (USA) and 2/(1 + e^(2 beta)) (SA).
+    Letters: p the mode, n the number of corners; it moves corner j by cos(2 pi p j/n). Positive
+    means unstable. n = 2: e^(-beta) (USA) and 2/(1 + e^(2 beta)) (SA).
 
     Source: linearisation of arXiv 2312.10794, (7.1); g as in its Appendix B and Figure 6.
 
@@ -34,9 +34,11 @@ def polygon_eigenvalue(
     if n.max(initial=1) * max(1, n.size) > MOST:
         refuse("n", f"such that all corners together are at most {MOST:,}", n.max(), "3")
     m = np.arange(1, int(n.max(initial=1)))
-    beta, n, p = beta[..., None], n[..., None], p[..., None]
+    beta, n, p = beta[..., None], n[..., None], np.mod(p, n)[..., None]
     x = 2 * np.pi * m / n
-    force = np.where(m < n, np.cos(x) - beta * np.sin(x) ** 2, 0.0) * (np.cos(p * x) - 1)
+    force = np.where(m < n, np.cos(x) - beta * np.sin(x) ** 2, 0.0) * (
+        np.cos(2 * np.pi * np.mod(p * m, n) / n) - 1
+    )
     if unnormalised:
         with np.errstate(over="ignore"):
             return ((force * np.exp(beta * np.cos(x))).sum(-1) / n[..., 0])[()]

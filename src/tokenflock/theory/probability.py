@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import quad
-from scipy.special import bdtr, betainc, exp1
+from scipy.special import betainc, betaincc, exp1
 
 from ._check import Numbers, above, at_least, whole, within
 
@@ -15,9 +15,10 @@ from ._check import Numbers, above, at_least, whole, within
 def hemisphere_probability(n: ArrayLike = 32, d: ArrayLike = 16) -> Numbers:
     """Probability that n independent uniform tokens lie in one open hemisphere (Wendel).
 
-        P = 2^(-(n-1)) sum_(k<d) C(n-1, k)
+        P = 2^(-(n-1)) sum_(k<d) C(n-1, k) = I_(1/2)(n-d, d)
 
-    Then Lemma 6.4 gives consensus at an exponential rate. 1/2 at n = 2d, 1 for n <= d.
+    Letters: n tokens (at most 1e9), d dimension, I the regularised incomplete beta function. Then
+    Lemma 6.4 gives consensus at an exponential rate. 1/2 at n = 2d, 1 for n <= d.
 
     Source: arXiv 2312.10794, Theorem 6.7 (Wendel 1962).
 
@@ -25,8 +26,8 @@ def hemisphere_probability(n: ArrayLike = 32, d: ArrayLike = 16) -> Numbers:
     >>> print(hemisphere_probability([3, 4, 10], [2, 3, 3]))
     [0.75       0.875      0.08984375]
     """
-    n, d = whole("n", n, 1, "32"), whole("d", d, 1, "16")
-    return np.where(d >= n, 1.0, bdtr(np.minimum(d, n) - 1, (n - 1).astype(int), 0.5))[()]
+    n, d = whole("n", n, 1, "32", 1e9), whole("d", d, 1, "16")
+    return np.where(d >= n, 1.0, betainc(np.maximum(n - d, 1), d, 0.5))[()]
 
 
 def cap_fraction(delta: ArrayLike = 0.5, d: ArrayLike = 2) -> Numbers:
@@ -35,7 +36,7 @@ def cap_fraction(delta: ArrayLike = 0.5, d: ArrayLike = 2) -> Numbers:
         sigma(cap) = (1/2) I_(sin^2 delta)((d-1)/2, 1/2) for delta <= pi/2
         circle: delta/pi,   S^2: (1 - cos delta)/2
 
-    Letters: I the regularised incomplete beta function.
+    Letters: delta the angle of the cap, I the regularised incomplete beta function.
 
     Source: elementary; used with arXiv 2411.04990.
 
@@ -44,7 +45,9 @@ def cap_fraction(delta: ArrayLike = 0.5, d: ArrayLike = 2) -> Numbers:
     0.159155
     """
     delta, d = within("delta", delta, 0, np.pi, "0.5"), whole("d", d, 2, "2")
-    half = betainc((d - 1) / 2, 0.5, np.sin(delta) ** 2) / 2
+    a, near, far = (d - 1) / 2, np.sin(delta) ** 2, np.cos(delta) ** 2
+    # from the smaller of the two, which has all its digits
+    half = np.where(near < far, betainc(a, 0.5, near), betaincc(0.5, a, far)) / 2
     return np.where(delta <= np.pi / 2, half, 1 - half)[()]
 
 
@@ -54,8 +57,8 @@ def strong_centres(delta: ArrayLike = 0.5, d: ArrayLike = 2, n: ArrayLike = np.i
         E = (1 - (1 - sigma)^n) / sigma,   sigma = cap_fraction(delta, d)
 
     among n uniform tokens; n = inf: 1/sigma (on the circle pi/delta). With causal attention they
-    hardly move, and the other tokens gather around them. Where sigma is below the smallest number
-    (large d) every token is a centre: E = n.
+    hardly move, and the other tokens gather around them. Letters: delta the angle. Where sigma is
+    below the smallest number (large d) every token is a centre: E = n.
 
     Source: arXiv 2411.04990, with delta = c beta^(-1/2).
 
@@ -78,7 +81,7 @@ def renyi_centres(delta: ArrayLike = 0.5) -> Numbers:
         E = m 2 pi / delta,   m = int_0^inf exp(-2 int_0^x (1 - e^(-y))/y dy) dx = 0.7475979202...
 
     in the limit of many tokens and small delta (the corrections vanish faster than exponentially).
-    Letters: m Renyi's parking constant.
+    Letters: delta the angle, m Renyi's parking constant.
 
     Source: arXiv 2411.04990; Renyi 1958.
 

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._check import Numbers, above, at_least, choice, finite, refuse, whole
 from ._roots import bracketed_root
-from ._special import log_bessel_ratio
+from ._special import log_bessel_ratio, log_order_ratio
+from .polygon import MOST
 
 _MODELS = ("SA", "USA", "Sinkhorn")
 
@@ -26,8 +27,8 @@ def growth_rate(
         Sinkhorn:  k(k+d-2) r_k / (1 + r_k) / beta - k(k+d-2)/kappa
 
     Letters: lambda_k the eigenvalue of the kernel (`kernel_eigenvalue`), d ambient dimension, model
-    one of SA, USA, Sinkhorn, kappa the inverse noise of dx = ... + sqrt(2/kappa) dW (inf: none). On
-    the circle USA gives k^2 I_k(beta)/beta.
+    the attention (SA, USA or Sinkhorn), kappa the inverse noise (inf: none), that of dx = ... +
+    sqrt(2/kappa) dW. On the circle USA gives k^2 I_k(beta)/beta.
 
     Source: arXiv 2410.23228 (USA on the circle); the linearisation of arXiv 2312.10794, (3.1)-(3.8)
     in any d; doubly stochastic attention of arXiv 2110.11773; noise of arXiv 2512.01868.
@@ -47,8 +48,9 @@ def growth_rate(
 def _drift(k: NDArray, beta: NDArray, d: NDArray, model: str) -> NDArray:
     """The rate per unit of the Laplacian: lambda_k / beta, r_k / beta, ... and limits at 0."""
     size = np.where(beta == 0, 1.0, np.abs(beta))
-    log_ratio = log_bessel_ratio(k, size, d)
-    log_ratio = log_ratio + (size if model == "USA" else -log_bessel_ratio(0, size, d))
+    log_ratio = log_order_ratio(k, size, d)
+    if model == "USA":
+        log_ratio = log_ratio + log_bessel_ratio(0, size, d, scaled=False)
     sign = np.where((beta < 0) & (k % 2 == 0), -1.0, 1.0)  # of lambda_k / beta
     if model == "Sinkhorn":
         ratio = np.where(beta < 0, (-1.0) ** k, 1.0) * np.exp(log_ratio)
@@ -82,6 +84,9 @@ def fastest_mode(
     if choice("model", model, _MODELS) == "USA" and np.isinf(kappa).all():
         model = "SA"  # the same order, and no overflow
     while True:
+        if count * beta.size > MOST:
+            wanted = f"such that all degrees to compare are at most {MOST:,}"
+            refuse("beta", wanted, f"{beta.size:,} of up to {beta.max():g}", "4.0")
         modes = np.arange(1, count + 1)
         rates = growth_rate(modes, beta[..., None], d[..., None], model, kappa[..., None])
         best = np.argmax(rates, axis=-1)
@@ -107,7 +112,12 @@ def mode_switch(k: ArrayLike = 1, d: ArrayLike = 2, model: str = "SA") -> Number
     model = "SA" if choice("model", model, _MODELS) == "USA" else model
 
     def lead(beta: NDArray) -> NDArray:
-        return np.log(growth_rate(k + 1, beta, d, model) / growth_rate(k, beta, d, model))
+        step = np.log1p(1 / k) + np.log1p(1 / (k + d - 2)) + log_order_ratio(1, beta, d + 2 * k)
+        if model != "Sinkhorn":
+            return step
+        ratio = np.exp(log_order_ratio(k, beta, d))
+        next_ratio = np.exp(log_order_ratio(k + 1, beta, d))
+        return step + np.log1p(ratio) - np.log1p(next_ratio)
 
     high = (k + d) * (k + 1.0)
     while np.any(behind := lead(high) < 0):
@@ -184,6 +194,6 @@ def tricritical_beta(d: ArrayLike = 2) -> Numbers:
     d = whole("d", d, 2, "3")
 
     def excess(beta: NDArray) -> NDArray:
-        return log_bessel_ratio(2, beta, d) - log_bessel_ratio(1, beta, d) + np.log(d)
+        return log_order_ratio(1, beta, d + 2) + np.log(d)
 
     return bracketed_root(excess, np.full(d.shape, 1e-3), np.full(d.shape, 10.0))[()]

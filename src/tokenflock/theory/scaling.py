@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._check import Numbers, above, between, finite, whole
+from ._check import Numbers, above, between, cosine, finite, whole
 
 
 def attention_cosine(n: ArrayLike = 100, gamma: ArrayLike = 1.5, rho: ArrayLike = 0.3) -> Numbers:
@@ -29,6 +29,7 @@ def attention_cosine(n: ArrayLike = 100, gamma: ArrayLike = 1.5, rho: ArrayLike 
         finite("gamma", gamma, "1.5"),
         between("rho", rho, -1, 1, "0.3"),
     )
+    rho = cosine("rho", rho, n, "0.3")
     others = (n - 1) * n ** (gamma * (rho - 1))
     a, b = 1 / (1 + others), others / (1 + others) / (n - 1)
     return (
@@ -41,6 +42,8 @@ def attention_cosine_limit(gamma: ArrayLike = 1.5, rho: ArrayLike = 0.3) -> Numb
     """Limit of `attention_cosine` as n grows: three phases.
 
         gamma < 1/(1-rho): 1 (collapse),   = : 4 rho / (1 + 3 rho),   > : rho (identity)
+
+    Letters: gamma the scaling exponent, rho the common cosine of the inputs.
 
     Source: arXiv 2510.05554; arXiv 2512.01868.
 
@@ -63,7 +66,8 @@ def gradient_limit(
 
         |grad X'|^2 / (n d)  ->  0,  (1 - 1/d)/(4q),  (1 - 1/d)/q   for gamma <, =, > 1/(1-rho)
 
-    Letters: X' = A N(X), q = |x_i|^2.
+    Letters: X' = A N(X), gamma the scaling exponent, rho the common cosine of the inputs, q =
+    |x_i|^2.
 
     Source: arXiv 2510.05554.
 

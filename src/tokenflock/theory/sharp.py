@@ -94,10 +94,10 @@ def plateau_energy(
     """
     masses, beta = within("masses", masses, 0, 1, "[0.5, 0.5]"), real("beta", beta)
     if masses.ndim == 0 or not np.allclose(masses.sum(-1), 1, rtol=0, atol=1e-9):
-        refuse(
-            "masses", "numbers that sum to one along the last axis", masses.tolist(), "[0.5, 0.5]"
-        )
-    cosine = within("cosine", cosine, -1, 1, "0.0")
+        refuse("masses", "numbers that sum to one along the last axis", masses, "[0.5, 0.5]")
+    cosine, count = within("cosine", cosine, -1, 1, "0.0"), masses.shape[-1]
+    if cosine.ndim and cosine.shape[-2:] != (count, count):
+        refuse("cosine", f"one number, or a {count} x {count} matrix", cosine, "0.0")
     same = np.eye(masses.shape[-1], dtype=bool)
     distance = np.where(same, 0.0, 1 - cosine)
     exponent = np.where(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ._check import Numbers, above, at_least, finite, whole
+from ._check import Numbers, above, at_least, finite, whole, within
 
 
 class Minimum(NamedTuple):
@@ -59,7 +59,7 @@ def interaction_curvature(tau: ArrayLike = 0.0, beta: ArrayLike = 1.0, d: ArrayL
 def curvature_minimum(beta: ArrayLike = 2.0, d: ArrayLike = 2) -> Minimum:
     """Angle and value of the deepest point of `interaction_curvature`, for beta > 0.
 
-        cos(tau) = (-(d+1) + sqrt((d+1)^2 - 4(d-1) + 4 beta^2)) / (2 beta),
+        cos(tau) = (-(d+1) + sqrt((d-1)^2 + 4 + 4 beta^2)) / (2 beta),
         or tau = pi where this is below -1
 
     Source: arXiv 2312.10794, Figure 6 (derivative of its g).
@@ -69,9 +69,11 @@ def curvature_minimum(beta: ArrayLike = 2.0, d: ArrayLike = 2) -> Minimum:
     1.1640274 -2.8488856
     """
     beta, d = above("beta", finite("beta", beta), 0, "2.0"), whole("d", d, 2, "2")
-    root = np.sqrt((d + 1) ** 2 - 4 * (d - 1) + 4 * beta**2)
-    cosine = np.maximum((2 * beta**2 - 2 * (d - 1)) / (beta * (d + 1 + root)), -1.0)
-    tau = np.arccos(cosine)[()]
+    # without cancellation, and with nothing squared that is large
+    root = np.hypot(beta, np.hypot((d - 1) / 2, 1.0))
+    cosine = np.maximum((beta - (d - 1) / beta) / ((d + 1) / 2 + root), -1.0)
+    square = np.where(cosine > -1, (d + 1) * cosine + (d - 1) / beta, 0.0) / beta  # sin(tau)^2
+    tau = np.arctan2(np.sqrt(np.maximum(square, 0.0)), cosine)[()]
     return Minimum(tau, interaction_curvature(tau, beta, d))
 
 
@@ -84,6 +86,8 @@ def saddle_threshold(n: ArrayLike = 32, angle: ArrayLike = np.pi / 2, d: ArrayLi
     goes through; angle = pi (tokens in an open half circle) suffices, and gives the n^2/pi^2 quoted
     in the text.
 
+    Letters: angle the one into which the ranges fit, at most pi.
+
     Source: arXiv 2312.10794, Theorem 5.1, Appendix B, and the remark after Problem 3.
 
     >>> from tokenflock.theory import saddle_threshold
@@ -92,7 +96,7 @@ def saddle_threshold(n: ArrayLike = 32, angle: ArrayLike = np.pi / 2, d: ArrayLi
     """
     n, angle, d = (
         whole("n", n, 2, "32"),
-        above("angle", finite("angle", angle), 0, "1.5"),
+        within("angle", above("angle", angle, 0, "1.5"), 0, np.pi, "1.5"),
         whole("d", d, 2, "2"),
     )
     tau = angle / (n - 1)

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,9 @@ def _bare(name: str, parts: dict[str, Any], told: str) -> tuple[Any, ...]:
     )
     if not everywhere:
         known = sorted({path[-1] for role in ROLES for path in _search(parts[role], (role,), None)})
-        raise UserError(f"{told} has no parameter {name!r}; there are {', '.join(known)}")
+        near = get_close_matches(name, known, n=1)
+        remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise UserError(f"{told} has no parameter {name!r}; {remedy}")
     if len(everywhere) > 1:
         choices = " or ".join(repr(".".join(map(str, path))) for path in everywhere)
         raise UserError(f"{told}[{name!r}] could be more than one parameter; write {choices}")

@@ -11,8 +11,9 @@ import numpy as np
 from tokenflock.engines.choose import Choice, choose
 from tokenflock.engines.job import PASSAGE, Job, Values
 from tokenflock.engines.systems import Systems
-from tokenflock.errors import SimulationError, overflowed
+from tokenflock.errors import SimulationError
 from tokenflock.sweeps.unfinished import Group
+from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.passages import passages
 from tokenflock.verbs.plan import Plan, Sheet
 
@@ -120,7 +121,7 @@ class Bench:
         if passed is not None:
             passed = np.asarray(passed).reshape(len(cells), plan.repeats, -1) * self.sheet.solver.h
             statistics |= passages(passed, plan.steps(self.sheet.solver)[1])
-        _check_finite(statistics, plan)
+        _check_finite(statistics, plan, cells)
         return statistics
 
     def _values(
@@ -177,12 +178,17 @@ def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _check_finite(values: dict[str, Any], plan: Plan) -> None:
+def _check_finite(values: dict[str, Any], plan: Plan, cells: Sequence[tuple[int, ...]]) -> None:
     """Refuse what overflowed.
 
     Matrices of pairs may hold NaN, for tokens of weight zero; their errors may, for one repeat.
     """
     whole = {observable.name for observable in plan.observe if not observable.dims}
     for name, value in values.items():
-        if name.removesuffix("_quantile") in whole and not np.isfinite(value).all():
-            raise SimulationError(overflowed(f"{name} of {plan.dynamics!r}", plan.dtype))
+        bad = ~np.isfinite(value).reshape(len(cells), -1).all(axis=1)
+        if name.removesuffix("_quantile") in whole and bad.any():
+            told = zip(plan.axes, cells[int(bad.argmax())])
+            where = "".join(f", {axis.name} = {axis.coordinate[k]:g}" for axis, k in told)
+            what = f"{name} of {type(plan.dynamics).__name__}{where.replace(',', ' at', 1)}"
+            ways = remedies(plan.dynamics, plan.dtype, plan.observe)
+            raise SimulationError(f"{what} is not finite in {plan.dtype}: it overflowed; {ways}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from tokenflock.engines.memory import free
+from tokenflock.errors import SimulationError, UserError
 from tokenflock.precision import precision
 from tokenflock.sweeps.cut import Cut, rectangle
 from tokenflock.sweeps.reading import lazily, read
@@ -33,7 +35,7 @@ def to_store(asked: Request, path: str | os.PathLike[str]) -> xr.Dataset:
     """Fill a store with an ensemble, from where it has come to, and open it."""
     desk = Desk(asked)
     desk.check()
-    with Store(path) as store:
+    with Store(path) as store, _worth_keeping(store):
         store.begin(asked.mark(), cut(asked), asked.told())
         tally = Tally(asked.plan.total_steps(), asked.options.progress)
         missing = np.flatnonzero(~store.progress.done)
@@ -44,6 +46,20 @@ def to_store(asked: Request, path: str | os.PathLike[str]) -> xr.Dataset:
         for block in missing.tolist():
             _fill(desk, store, block, tally)
     return opened(path)
+
+
+@contextmanager
+def _worth_keeping(store: Store) -> Iterator[None]:
+    """Scope of a run that leaves no store behind where it ends in an error before anything is in
+    it: that would stand in the way of other runs. What was stopped from outside goes on.
+    """
+    new = not store.exists
+    try:
+        yield
+    except (UserError, SimulationError):  # the same command would end so again
+        if new and store.exists and not store.look().progress.done.any():
+            store.remove()
+        raise
 
 
 def opened(path: str | os.PathLike[str]) -> xr.Dataset:

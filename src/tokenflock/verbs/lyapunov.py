@@ -12,7 +12,13 @@ from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines import tangents
 from tokenflock.engines.place import placed
-from tokenflock.errors import SimulationError, UserError, require, require_whole
+from tokenflock.errors import (
+    SimulationError,
+    UserError,
+    require,
+    require_number,
+    require_whole,
+)
 from tokenflock.precision import cast, precision
 from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
@@ -124,12 +130,18 @@ def _stretched(
 
 def _rounds(solver: FixedStep, t: float, every: float, settle: float) -> tuple[int, int, int]:
     """(steps between two QR, QR that count, QR before them)."""
-    require(every > 0, "every", "a positive time between two QR", every, "write e.g. every=0.5")
-    require(settle >= 0, "settle", "0 or more", settle)
+    fine = 0 < every < np.inf
+    require(fine, "every", "a positive time between two QR", every, "write e.g. every=0.5")
+    require_number("settle", settle, "write e.g. settle=10")
+    wanted = "a finite time, 0 or more"
+    require(0 <= settle < np.inf, "settle", wanted, settle, "write e.g. settle=10")
     steps = step_count(solver, t)
+    many = settle / solver.h
+    fits = many + steps < 2**31
+    wanted = f"shorter: at most 2^31 steps of {solver.h:g} are counted"
+    require(fits, "settle", wanted, f"{settle:g}", "write e.g. settle=10")
     stride = max(1, min(round(every / solver.h), steps))
-    rounds = max(1, round(steps / stride))
-    return stride, rounds, round(settle / solver.h / stride)
+    return stride, max(1, round(steps / stride)), round(many / stride)
 
 
 def _vectors(dynamics: Dynamics, x: np.ndarray, count: int | None, seed: int) -> jnp.ndarray:

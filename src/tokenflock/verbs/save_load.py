@@ -72,4 +72,6 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
         raise
     except Exception as error:  # whatever the libraries below say of a damaged file
         reason = " ".join(str(error).split())[:300]
+        if "signature not found" in reason:
+            reason = "it does not begin as one"
         raise UserError(f"{path} is no netCDF file that tokenflock can read ({reason})") from None

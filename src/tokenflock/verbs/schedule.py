@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.dynamics.fast import Fast
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError, all_numbers, require, require_number, require_whole
 from tokenflock.events.event import Event
@@ -36,7 +37,8 @@ class When(NamedTuple):
         array = all_numbers("times", self.times)
         rising = array.ndim == 1 and array.size > 0 and bool((np.diff(array) > 0).all())
         fine = rising and array[0] >= 0 and 0 < array[-1] < np.inf
-        require(bool(fine), "times", "increasing times from 0 on", f"{self.times!r:.80}")
+        shown = f"{array.ravel().tolist()!r:.80}"
+        require(bool(fine), "times", "increasing times from 0 on", shown)
 
     def recipe(self) -> dict[str, Any]:
         """The same as data."""
@@ -57,8 +59,8 @@ def schedule(
         return None, keep if keep[0] == 0 else np.concatenate([[0.0], keep])
     h = solver.h
     if times is None:
+        _countable(t / h, h)
         total = max(1, round(t / h))
-        _countable(total, h)
         fits = abs(total * h - t) <= 1e-6 * max(t, h)
         require(fits, "t", f"a multiple of the step h = {h:g}", t, f"write t={total * h:g}")
         steps = np.unique(np.round(np.linspace(0, total, min(frames, total + 1))).astype(int))
@@ -71,7 +73,7 @@ def schedule(
             fits,
             "times",
             f"multiples of the step h = {h:g}",
-            f"{times!r:.80}",
+            f"{np.asarray(times).tolist()!r:.80}",
             "choose other times or another step",
         )
     return steps, steps * h
@@ -155,6 +157,9 @@ def check(
         n,
         f"write n={dynamics.particles}",
     )
+    for law in dynamics.layers_around:
+        if isinstance(law, Fast):
+            law.check_dimension(d)
     When(t, times, frames).check()
     if dynamics.noisy:
         require(

@@ -32,6 +32,7 @@ from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.measure import measure
+from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import (
     When,
@@ -303,8 +304,7 @@ def _check_finite(block: engine.Frames, dynamics: Dynamics, dtype: str) -> None:
     if bad.any():
         raise SimulationError(
             f"{dynamics!r} left the numbers at t = {times[np.argmax(bad)]:g} in {dtype}: it"
-            " overflowed or blew up. Take a smaller beta or step, dtype='float64', or, for"
-            " unnormalised attention, the clock 'peak'"
+            f" overflowed or blew up; {remedies(dynamics, dtype)}"
         )
 
 
