@@ -26,7 +26,7 @@ ORDER = [
     {"recipe"},
     {"engines"},
     {"meanfield"},
-    {f"sweeps/{name}" for name in ("cut", "arrays", "log", "unfinished", "store", "pooling")}
+    {f"sweeps/{name}" for name in ("cut", "own", "arrays", "log", "unfinished", "store", "pooling")}
     | {"sweeps/reading"},
     {"verbs"},
     {"sweeps"},

@@ -1,7 +1,7 @@
 """Arrays on disk as zarr (format 3) has them: a description in JSON, and chunks as plain numbers.
 
 Nothing is packed, so that a chunk has one size, and no codec runs when a file of somebody else is
-read. What belongs to a store lies in it: nothing is read or written through a link.
+read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import math
 import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ import numpy as np
 
 from tokenflock.errors import UserError
 from tokenflock.files import received
+from tokenflock.sweeps.own import inside
 
 KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 FLOATS = ("float16", "float32", "float64")
@@ -31,66 +31,6 @@ LARGEST = 2**26  # characters of a description: more is none of ours
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,199}")
 _CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}]
 _KEYS = {"name": "default", "configuration": {"separator": "/"}}
-_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-
-
-class OddFile(UserError):
-    """What lies in a store is not its own: a link, a pipe, a device."""
-
-
-def inside(root: str | os.PathLike[str], name: str, folder: bool = False) -> os.stat_result | None:
-    """What lies at a place in a store, e.g. x/c/0; None where nothing does.
-
-    A store may come from anybody, so the file and every folder on the way to it must be there
-    themselves: a link, a pipe or a device is refused. The path of the store itself may be a link.
-    """
-    path, about = os.fspath(root), None
-    parts = name.split("/")
-    for k, part in enumerate(parts, 1):
-        path = f"{path}/{part}"
-        try:
-            about = os.lstat(path)
-        except OSError as error:
-            if error.errno in _NOWHERE:
-                return None
-            raise
-        _refuse(path, about.st_mode, folder or k < len(parts))
-    return about
-
-
-def _refuse(path: str, mode: int, folder: bool) -> None:
-    """Refuse what is no folder, or no file, of the store itself."""
-    if stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode):
-        return
-    wanted = "a folder" if folder else "a file"
-    if stat.S_ISLNK(mode):
-        raise OddFile(
-            f"{path} is a link, which may lead out of the store; put {wanted} there, e.g. by a"
-            " copy of the store with cp -rL"
-        )
-    raise OddFile(
-        f"{path} must be {wanted} of the store, and is something else, e.g. a pipe or a device; get"
-        " the store anew"
-    )
-
-
-def own_file(path: str | os.PathLike[str], flags: int) -> int:
-    """An open handle of a file in a store, which is no link and no pipe, whatever was there when
-    the store was looked at.
-    """
-    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        handle = os.open(path, flags | extra, 0o644)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-            _refuse(os.fspath(path), os.lstat(path).st_mode, False)
-        raise
-    try:
-        _refuse(os.fspath(path), os.fstat(handle).st_mode, False)
-    except OddFile:
-        os.close(handle)
-        raise
-    return handle
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tokenflock.errors import UserError
 from tokenflock.files import put, told
-from tokenflock.sweeps.arrays import own_file
+from tokenflock.sweeps.own import own_file
 
 LONGEST = 4096  # bytes of a line
 ERROR = 300  # characters of an error, each of up to 12 bytes in a line

@@ -10,7 +10,8 @@ import xarray as xr
 
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
-from tokenflock.sweeps.arrays import ZarrArray, inside
+from tokenflock.sweeps.arrays import ZarrArray
+from tokenflock.sweeps.own import inside
 from tokenflock.sweeps.pooling import between, pooled
 from tokenflock.sweeps.store import DONE, Store
 

@@ -19,8 +19,8 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.engines.job import PASSAGE
 from tokenflock.files import NoSpace
-from tokenflock.sweeps.arrays import own_file
 from tokenflock.sweeps.crews import Crew, Outcome, crew, in_words
+from tokenflock.sweeps.own import own_file
 from tokenflock.sweeps.pooling import BATCH
 from tokenflock.sweeps.refine import Closer
 from tokenflock.sweeps.spec import Spec, read_spec

@@ -29,18 +29,10 @@ from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError
 from tokenflock.files import made_folder, put
 from tokenflock.locks import alone
-from tokenflock.sweeps.arrays import (
-    DESCRIPTION,
-    LARGEST,
-    MOST_AXES,
-    OddFile,
-    ZarrArray,
-    group,
-    inside,
-    read_group,
-)
+from tokenflock.sweeps.arrays import DESCRIPTION, LARGEST, MOST_AXES, ZarrArray, group, read_group
 from tokenflock.sweeps.cut import Cut
 from tokenflock.sweeps.log import ERROR, NEW, Log, Standing
+from tokenflock.sweeps.own import OddFile, inside
 from tokenflock.sweeps.unfinished import Unfinished
 
 FORMAT = 1

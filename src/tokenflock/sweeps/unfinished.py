@@ -13,8 +13,8 @@ import numpy as np
 
 from tokenflock.errors import UserError
 from tokenflock.files import put, received
-from tokenflock.sweeps.arrays import inside
 from tokenflock.sweeps.log import NEW
+from tokenflock.sweeps.own import inside
 
 Values = dict[str, np.ndarray]
 SECONDS = 2.0  # how often what is done is written
