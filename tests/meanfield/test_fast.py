@@ -14,6 +14,7 @@ from scipy.special import spherical_in
 import tokenflock as flock
 from tokenflock.dynamics import Clock, Fast, SelfAttention, Sinkhorn, Unnormalised
 from tokenflock.dynamics._harmonics import degrees
+from tokenflock.errors import UserError
 from tokenflock.observables import Energy, FlowEnergy
 from tokenflock.starts import Uniform
 from tokenflock.theory import log_kernel_eigenvalue, uniform_energy
@@ -145,6 +146,16 @@ def test_the_degrees_that_are_left_out_weigh_less_than_the_tolerance_and_the_las
     share = np.exp(log_kernel_eigenvalue(l, beta, 3) - log_kernel_eigenvalue(0, beta, 3))
     terms = (2 * l + 1) * share
     assert terms[last + 1 :].sum() <= tolerance < terms[last:].sum()
+
+
+@pytest.mark.parametrize("beta", [1e10, 1e12, 1e20, 1e300])
+def test_a_beta_of_too_many_degrees_is_refused_without_counting_them(beta):
+    tracemalloc.start()
+    with pytest.raises(UserError, match="order must be from 1 to 100,000"):
+        Fast(SelfAttention(beta=beta))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 300e6, most
 
 
 def test_finding_the_degrees_holds_as_many_terms_as_count():

@@ -21,6 +21,7 @@ from jaxtyping import Float
 from tokenflock.shapes import Array, Points, Scalar, Tokens, counted
 from tokenflock.theory.kernel import log_kernel_eigenvalue
 
+SHARPEST = 1e11  # beta, of which more than 300,000 degrees count
 BLOCK = 1024  # points whose harmonics of one degree are held at once
 
 
@@ -28,11 +29,14 @@ def degrees(beta: float, tolerance: float) -> int:
     """The last degree that counts: beyond it sum_l (2l+1) |lambda_l| / lambda_0 is below the
     tolerance.
 
-    (The count is that of S^2, which serves the circle too.)
+    (The count is that of S^2, which serves the circle too.) Where beta is so large that nobody can
+    hold so many, sqrt(beta), which is fewer.
 
     >>> degrees(4.0, 1e-16), degrees(100.0, 1e-16)
     (23, 94)
     """
+    if abs(beta) > SHARPEST:
+        return int(np.sqrt(abs(beta)))
     count = 64 + int(12 * np.sqrt(abs(beta)))
     while True:
         l = np.arange(count)
