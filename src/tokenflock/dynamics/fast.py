@@ -57,6 +57,7 @@ class Fast(Around, MeanField, GradientFlow):
             self.order == 0
             and isinstance(self.base, (SelfAttention, Unnormalised))
             and concrete(self.base.beta)
+            and _sensible(self.tolerance)
         ):
             object.__setattr__(self, "order", degrees(self.base.beta, self.tolerance))
 
@@ -70,9 +71,8 @@ class Fast(Around, MeanField, GradientFlow):
             "for others use Streamed",
         )
         if concrete(self.tolerance):
-            fits = 1e-30 <= self.tolerance < 1
             require(
-                fits,
+                _sensible(self.tolerance),
                 "tolerance",
                 "from 1e-30 to below 1",
                 self.tolerance,
@@ -158,3 +158,8 @@ class Fast(Around, MeanField, GradientFlow):
     @classmethod
     def example(cls, n: int = 6, d: int = 3, seed: int = 0) -> Fast:
         return cls(Unnormalised(beta=1.5))
+
+
+def _sensible(tolerance: float) -> bool:
+    """Whether a series can be cut there."""
+    return 1e-30 <= tolerance < 1

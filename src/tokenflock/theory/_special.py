@@ -38,9 +38,9 @@ def log_bessel_ratio(
     """log of Gamma(d/2) (2/x)^(d/2-1) I_(k+d/2-1)(x) for x >= 0, whatever order and x; with
     `scaled` of that times e^(-x).
     """
-    first = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (x, d)))
+    x, d = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(d, np.float64))
     with np.errstate(all="ignore"):  # the first is the same for all k
-        return _log_first(*first, scaled) + log_order_ratio(k, x, d)
+        return _log_first(x, d, scaled) + log_order_ratio(k, x, d)
 
 
 def log_order_ratio(k: ArrayLike, x: ArrayLike, d: ArrayLike) -> NDArray[np.float64]:
