@@ -98,3 +98,20 @@ def test_a_root_at_zero_is_found_from_far_away():
     found = bracketed_root(np.sign, np.array([-1e3, -3.0]), np.array([1.0, 1e5]))
     assert np.abs(found).max() < 1e-28
     assert abs(bracketed_root(lambda x: np.sign(x - 1 / 3), -1e3, 1e3) - 1 / 3) < 2e-16
+
+
+def test_a_root_of_forty_digits_below_its_bracket_keeps_its_digits():
+    found = bracketed_root(lambda x: x * np.tanh(x) - 1e-80, np.zeros(()), np.ones(()) + 1e-80)
+    assert float(found) == pytest.approx(1e-40, rel=1e-12)
+
+
+def test_it_gives_up_after_a_hundred_and_twenty_looks():
+    """Beside the two at the ends: a jump at the smallest numbers is halved towards for ever."""
+    looks = []
+
+    def jump(x):
+        looks.append(x)
+        return np.where(x < 1e-300, -1.0, 1.0)
+
+    bracketed_root(jump, np.zeros(()), np.ones(()))
+    assert len(looks) == 122
