@@ -17,7 +17,7 @@ OFTEN = (
 SIMULATE = "simulate --n 8 --t 5 --frames 11 --out run.nc"
 ENDLESS = "simulate --n 8 --solver layer --step 1e-6 --t 1000 --frames 3 --out run.nc"
 PHASE = (
-    "phase --n 24 --d 3 --beta 0.5,4,9 --t 20 --frames 21 --repeats 700 --engine batch --out p.nc"
+    "phase --n 24 --d 3 --beta 0.5,4,9 --t 20 --frames 21 --repeats 2800 --engine batch --out p.nc"
 )
 TRAIN = (
     "gpt train --preset quick --steps 60 --every 10 --batch 4 --context 16 --width 16 --heads 2"
