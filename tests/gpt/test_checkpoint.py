@@ -270,3 +270,12 @@ def test_nothing_is_written_beside_a_file_of_another_work(tmp_path, name):
         training.train(tmp_path, "abc" * 400, SHAPE, CONFIG.schedule, watch=[0])
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
+
+
+def test_a_model_of_more_heads_than_tensors_is_read(tmp_path):
+    """All heads of a layer share its tensors."""
+    shape = replace(CONFIG.shape, rung="gpt", width=64, heads=64, depth=1)
+    before = kept(tmp_path, replace(CONFIG, shape=shape))
+    with safe_open(tmp_path / "model.safetensors", framework="numpy") as file:
+        assert sum(name.startswith("model.") for name in file.keys()) < 64  # noqa: SIM118
+    same(load(tmp_path).model, before.model)

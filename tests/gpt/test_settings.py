@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from tokenflock.errors import UserError
-from tokenflock.gpt import Schedule, Shape, preset
+from tokenflock.gpt import Schedule, Shape, preset, settings
 from tokenflock.gpt.settings import RUNGS, least_memory
 
 SHAPE = {"vocab": 65, "context": 64, "width": 128, "heads": 4, "depth": 4, "dropout": 0.0}
@@ -163,3 +163,13 @@ def test_training_needs_room_for_weights_gradients_two_moments_and_one_layer_of_
         weights = 12 * layers * 24 * 24 + 2 * (50 + 30) * 24
         tokens = 7 * 30 * (24 + 3 * 30)
         assert least_memory(one, schedule) == 4 * (4 * weights + tokens)
+
+
+def test_shapes_have_the_bounds_that_their_errors_tell():
+    assert settings.MOST == {
+        "vocab": 2**31,
+        "context": 2**16,
+        "width": 2**31,
+        "heads": 2**31,
+        "depth": 256,
+    }

@@ -10,6 +10,7 @@ from scipy.special import iv
 import tokenflock as flock
 from tokenflock.dynamics import Attention, Noisy, SelfAttention, Unnormalised
 from tokenflock.meanfield import Ripple, VonMises, branch, evolve, stationary
+from tokenflock.meanfield.continuing import _stable
 from tokenflock.theory import critical_noise, growth_rate, tricritical_beta
 
 
@@ -185,3 +186,8 @@ def test_near_the_uniform_measure_rounding_is_no_transition(beta, within, step):
     """Free energies differ by the fourth power of the amplitude: at first not at all."""
     near = branch(Noisy(Unnormalised(beta=beta)), within=within, points=64, step=step, most=10)
     assert near.transition.size == 0 and near.fold.size == 0
+
+
+def test_a_state_whose_rate_vanishes_is_as_stable_as_the_next_and_the_last_one_is():
+    rates = np.array([0.5, -0.5, 0.0, 0.0, 0.5, 0.0, 0.0, -0.5, 0.0])
+    assert _stable(rates).tolist() == [0, 1, 0, 0, 0, 1, 1, 1, 1]

@@ -222,3 +222,9 @@ def test_masses_that_span_many_sizes_still_converge():
 def test_two_clusters_are_reached_within_the_steps_there_are():
     found = optimal_density(np.diag([-2.0, 1.0]), goal="maximise")
     assert float(found.energy) == pytest.approx(np.cosh(2), rel=1e-8)
+
+
+def test_numbers_of_a_density_are_variables_and_its_nodes_coordinates():
+    found = optimal_density(np.diag([1.0, 0.5]), points=16)
+    assert {"density", "energies", "converged"} <= set(found.data_vars)
+    assert "theta" in found.coords and not set(found.coords) & set(found.data_vars)

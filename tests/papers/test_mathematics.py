@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tokenflock import papers
 from tokenflock.reproduction import item
 from tokenflock.reproduction.claim import Claim, at_most
-from tokenflock.reproduction.formulas import read
+from tokenflock.reproduction.formulas import power_of_ten, read
 from tokenflock.reproduction.mathematics import mathml, plain, unicode
 
 PIECES = [*"xβn1e^_(){}[]⟨⟩|√²₁⁻-−+=<,*&\"'ẋ≠ ", "2.5", "cos", "max", "1e-9"]
@@ -184,3 +184,12 @@ def test_scripts_in_brackets_may_lie_twenty_deep_and_what_is_deeper_stays_a_char
 
     nested = [depth(read("x" + "^(x" * k + ")" * k)) for k in (1, 5, 20, 21, 60)]
     assert nested == [1, 5, 20, 21, 21]
+
+
+def test_one_times_ten_to_the_zero_is_one():
+    assert power_of_ten("1e+00") == ("1", "") and power_of_ten("1e+01") == ("10", "")
+
+
+def test_raised_characters_are_in_brackets_where_they_are_several():
+    (several,), (single,) = read("x⁻¹"), read("x²")
+    assert several.grouped == (False, True) and single.grouped == (False, False)
