@@ -560,13 +560,7 @@ def test_rows_of_attention_are_held_a_few_at_a_time():
 
 
 def test_sums_by_strips_stay_cosines_whatever_is_rounded():
-    """Antipodal tokens whose inner product comes out as -1.0000001, and equal ones."""
-    x = np.random.default_rng(0).normal(size=(400, 3)).astype(np.float32)
-    u = x / np.linalg.norm(x, axis=1, keepdims=True)
-    beyond = [v for v in u if float(jnp.asarray(v) @ jnp.asarray(v)) > 1]
-    assert beyond  # rounding does happen
-    for v in beyond:
-        w = np.full(2, 0.5, np.float32)
-        least = by_strips(MinimumCosine(), jnp.asarray([v, -v]), w)
-        most = by_strips(MinimumCosine(), jnp.asarray([v, v]), w)
-        assert float(least) >= -1 and float(most) <= 1
+    """Of antipodal tokens, whose inner product may come out as -1.0000001."""
+    x, w = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32), jnp.full(2, 0.5)
+    least = [float(by_strips(MinimumCosine(), jnp.asarray([v, -v]), w)) for v in x]
+    assert min(least) >= -1 and max(least) < -0.999
