@@ -95,7 +95,10 @@ class EnsembleOptions:
         Literal["auto", "batch", "resident", "tiled", "lanes"], Parameter(help="how to run it")
     ] = "auto"
     seed: Annotated[int, Parameter(help="seed of all systems")] = 0
-    dtype: Annotated[str, Parameter(help="float32 or float64")] = "float32"
+    dtype: Annotated[
+        str | None,
+        Parameter(help="float32 or float64 [default: float32 where it resolves all thresholds]"),
+    ] = None
 
     def asked(self) -> dict[str, Any]:
         """The same for `phase_diagram`."""

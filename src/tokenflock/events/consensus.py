@@ -30,5 +30,8 @@ class Consensus(Event):
                 0 < self.delta < 2, "delta", "between 0 and 2", self.delta, "write e.g. delta=1e-3"
             )
 
+    def resolution(self, epsilon: float) -> dict[str, float]:
+        return {"delta": 64 * epsilon}
+
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
         return 1 - MinimumCosine().measure(x, w) - self.delta

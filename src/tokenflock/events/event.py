@@ -44,6 +44,12 @@ class Event(Frozen):
         """The margins of all moments that an ensemble keeps, the one that stops a run last."""
         return jnp.reshape(self.margin(dynamics, t, x, w), (1,))
 
+    def resolution(self, epsilon: float) -> dict[str, float]:
+        """Return the least value of each threshold that numbers of machine epsilon `epsilon`
+        resolve; see `Observable.resolution`.
+        """
+        return {}
+
     @property
     def levels(self) -> dict[str, Any]:
         """The axis of `margins`: its name and coordinates; empty where there is one moment only."""

@@ -48,6 +48,9 @@ class Merged(Event):
         wanted = f"clusters = {self.clusters} or more, at most 1,000,000"
         require(fine, "since", wanted, self.since)
 
+    def resolution(self, epsilon: float) -> dict[str, float]:
+        return {"delta": 64 * epsilon}
+
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
         return self.margins(dynamics, t, x, w)[-1]
 

@@ -30,6 +30,10 @@ class Stationary(Event):
         if concrete(self.speed):
             require(self.speed > 0, "speed", "positive", self.speed, "write e.g. speed=1e-8")
 
+    def resolution(self, epsilon: float) -> dict[str, float]:
+        # tokens at rest move by rounding: some epsilon times the force, taken to be at most 100
+        return {"speed": 8192 * epsilon}
+
     def margin(self, dynamics: Dynamics, t: Time, x: Tokens, w: Weights) -> Scalar:
         v = dynamics.velocity(t, x, w)
         speeds = jnp.sqrt(jnp.sum(v * v, axis=-1))

@@ -37,6 +37,11 @@ class ByClusters(CosineObservable):
         if self.radius is not None and concrete(self.radius):
             require(self.radius >= 0, "radius", "0 or more", self.radius)
 
+    def resolution(self, epsilon: float) -> dict[str, float]:
+        # squares of distances lose as many digits as cosines
+        by_distance = self.radius is not None
+        return {"radius": (128 * epsilon) ** 0.5} if by_distance else {"delta": 64 * epsilon}
+
     @property
     def by_cosines(self) -> bool:
         return self.radius is None

@@ -33,6 +33,9 @@ class PairDensity(PairObservable):
                 0 < self.delta < 2, "delta", "between 0 and 2", self.delta, "write e.g. delta=1e-3"
             )
 
+    def resolution(self, epsilon: float) -> dict[str, float]:
+        return {"delta": 64 * epsilon}
+
     @property
     def rests_within(self) -> float | None:
         return self.delta

@@ -28,6 +28,9 @@ class SpanDimension(Observable):
         if concrete(self.threshold):
             require(self.threshold > 0, "threshold", "positive", self.threshold)
 
+    def resolution(self, epsilon: float) -> dict[str, float]:
+        return {"threshold": 1024 * epsilon}  # eigenvalues of n tokens are off by about n epsilon
+
     def measure(self, x: Tokens, w: Weights) -> Array:
         G = jnp.where(pairs(w > 0), cosines(x), 0)
         return jnp.sum(jnp.linalg.eigvalsh(G) > self.threshold)

@@ -73,7 +73,7 @@ class SpecError(UserError):
 class Spec:
     """A sweep: the same names as the options of `ensemble`.
 
-    `precision` is 'float32' or 'float64'; `cells` is how many cells a block has, unless that is
+    `precision` is the `dtype` of `ensemble`; `cells` is how many cells a block has, unless that is
     found from their cost; `refine` says where more is computed.
 
     >>> from tokenflock.dynamics import SelfAttention
@@ -94,7 +94,7 @@ class Spec:
     times: Sequence[float] | np.ndarray | None = None
     frames: int = 201
     seed: int = 0
-    precision: str = "float32"
+    precision: str | None = None
     keep: bool = False
     quantiles: Sequence[float] = ()
     engine: str = "auto"

@@ -28,6 +28,7 @@ from tokenflock.verbs.cells import Summary
 from tokenflock.verbs.options import Choices, Options, settled
 from tokenflock.verbs.passages import DIMS, passage_variable
 from tokenflock.verbs.plan import Plan
+from tokenflock.verbs.resolution import resolving
 from tokenflock.verbs.schedule import When, check_kinds, fixed_step
 
 _OVER = "write e.g. over={'beta': [1.0, 2.0]}"
@@ -133,14 +134,15 @@ def asked(
     chosen = settled(options)
     for name in ("keep", "rotate", "settle"):
         require_switch(name, getattr(chosen, name))
-    axes = sweeps.axes(over, dynamics, start, solver, observe, chosen.part)
+    swept = sweeps.axes(over, dynamics, start, solver, observe, chosen.part)
     shares = all_numbers("quantiles", chosen.quantiles)
     require(shares.ndim == 1, "quantiles", "a list such as [0.1, 0.9]", f"{chosen.quantiles!r:.80}")
     summary = Summary(tuple(shares.tolist()), chosen.keep)
     _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
     system = dynamics, start, fixed_step(solver), observe
-    how = chosen.matrices, seed, chosen.dtype, chosen.rotate, chosen.settle, until, chosen.part
-    plan = Plan(*system, tuple(axes), repeats, when, *how)
+    dtype = resolving(chosen.dtype, observe, until, swept)
+    how = chosen.matrices, seed, dtype, chosen.rotate, chosen.settle, until, chosen.part
+    plan = Plan(*system, tuple(swept), repeats, when, *how)
     plan.check()
     return Request(plan, summary, chosen)
 

@@ -20,6 +20,7 @@ from tokenflock.errors import OverflowWarning, UserError, overflowed, require
 from tokenflock.observables.observable import CosineObservable, Observable, cosines
 from tokenflock.precision import cast, precision
 from tokenflock.shapes import Array
+from tokenflock.verbs.resolution import resolving
 
 # of the pairwise matrices that are held at once: those of many frames would not fit in memory
 ENTRIES = 2**22
@@ -47,6 +48,7 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
     require("x" in result, "result", "a Dataset with tokens x", have, _NO_TOKENS)
     law, why = law_and_reason(result)
     bound = [_bound(observable, law, why) for observable in observables]
+    resolving(_dtype(result["x"]), bound)
     variables = {
         observable.name: _variable(result["x"], observable, values)
         for observable, values in zip(bound, _values(result, bound))
@@ -97,7 +99,7 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
     )
     require(x.size > 0, "x", "tokens of one frame or more", f"shape {x.shape}")
     n, d = x.shape[-2:]
-    dtype = "float64" if x.dtype == np.float64 else "float32"
+    dtype = _dtype(x)
     frames, weights = x.values.reshape(-1, n, d), _weights(result).reshape(-1, n)
     columns: list[list[np.ndarray]] = [[] for _ in observables]
     with precision(dtype), placed(n, d):
@@ -109,6 +111,11 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
             for column, value in zip(columns, values):
                 column.append(np.asarray(value))
     return [np.concatenate(column)[: len(frames)] for column in columns]
+
+
+def _dtype(x: xr.DataArray) -> str:
+    """Return the precision in which tokens are measured: their own."""
+    return "float64" if x.dtype == np.float64 else "float32"
 
 
 def _chunks(count: int, most: int) -> list[np.ndarray]:

@@ -34,6 +34,7 @@ from tokenflock.starts.start import Start
 from tokenflock.verbs.measure import measure
 from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.prepare import prepare
+from tokenflock.verbs.resolution import resolving
 from tokenflock.verbs.schedule import (
     When,
     check,
@@ -123,6 +124,7 @@ class Setting:
     def run(self, progress: Callable[[float], None] | None = None) -> xr.Dataset:
         """Follow the system."""
         check(self.dynamics, self.start, self.solver, *self.when)
+        resolving(self.dtype, self.observe, self.until)
         _check_coalescing(self)
         times, frames = self.when.times, self.when.frames
         count = frames if times is None else len(times)
