@@ -22,7 +22,7 @@ from tokenflock.dynamics import (
     Streamed,
     Unnormalised,
 )
-from tokenflock.engines import resident, tiled
+from tokenflock.engines import choose, resident, tiled
 from tokenflock.engines._split_products import UNIT, Lookup, _bound, _split, halves, whole
 from tokenflock.engines._split_products import with_split_products as split
 from tokenflock.engines.job import Job
@@ -57,8 +57,7 @@ def matrices(d, count):
         (job(), 128, 257, "n = 128, d = 257 does not fit"),
         (job(matrices(128, 2)), 128, 128, None),
         (job(matrices(129, 2)), 7, 129, "side 129 do not fit on chip"),
-        (job(matrices(65, 3)), 64, 65, None),
-        (job(matrices(65, 3)), 65, 65, "3 matrices of side 65 do not fit on chip beside n = 65"),
+        (job(matrices(65, 3)), 16, 65, "3 matrices of side 65 need 256 KiB of shared memory, of"),
         (job(matrices(65, 2)), 65, 65, None),
         (job(matrices(64, 3)), 65, 64, None),
         (job(dtype="float64"), 7, 3, "float32"),
@@ -70,6 +69,33 @@ def matrices(d, count):
 def test_what_fits_on_chip_and_what_does_not(asked, n, d, words):
     found = resident.refusal(asked, n, d)
     assert found is None if words is None else words in str(found)
+
+
+@pytest.mark.parametrize(
+    ("device", "room", "most"),  # how many matrices of side 96 fit
+    [
+        ({"platform": "cpu"}, 227 * 1024, 2),
+        ({"platform": "gpu", "shared_memory_per_block_optin": 232_448}, 232_448, 2),
+        ({"platform": "gpu", "compute_capability": "9.0"}, 227 * 1024, 2),
+        ({"platform": "gpu", "compute_capability": "8.0"}, 163 * 1024, 1),
+        ({"platform": "gpu", "compute_capability": "8.6"}, 99 * 1024, 0),
+        ({"platform": "gpu", "shared_memory_per_block_optin": 400_000}, 400_000, 5),
+    ],
+)
+def test_matrices_fit_where_the_card_has_room_for_them(monkeypatch, device, room, most):
+    """Else the engine that is chosen on a GPU is another one."""
+    device = SimpleNamespace(**device)
+    monkeypatch.setattr(resident.jax, "devices", lambda: [device])
+    assert resident.shared_memory() == room
+    for count in range(4):
+        asked = job(matrices(96, count), n=16)
+        refusal = resident.refusal(asked, 16, 96)
+        assert (refusal is None) == (count <= most)
+        refusals = {"resident": lambda refusal=refusal: refusal, "tiled": lambda: None}
+        engine, why = choose._automatic(refusals, asked, True, 16, None)
+        assert engine == ("resident" if refusal is None else "batch")
+        assert refusal is None or "shared memory" in why
+    assert (resident.refusal(job(), 16, 96, random_matrices=True) is None) == (most >= 2)
 
 
 def launched(monkeypatch, asked, n, d, swept=()):

@@ -30,9 +30,15 @@ from tokenflock.shapes import Array
 from tokenflock.spaces import Sphere
 
 MOST_TOKENS, MOST_COORDINATES, WIDEST_MATRIX = 128, 256, 128  # what fits on chip
-MOST_MATRICES, MOST_BESIDE = 2, 64  # large matrices that fit beside any tokens; else how many
-SHARED = 220 * 1024  # bytes of shared memory for a program
 WIDEST_WHOLE = 64  # side of the matrices that are split into halves on chip
+SPARE = 7 * 1024  # bytes of shared memory that a program takes beside matrices and tokens
+SHARED = {  # bytes of shared memory for a program, by compute capability (CUDA C++ guide, K.1)
+    "8.0": 163 * 1024,
+    "8.7": 163 * 1024,
+    "9.0": 227 * 1024,
+    "10.0": 227 * 1024,
+}
+LEAST_SHARED = 99 * 1024  # of all other cards that are served
 
 
 def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | None:
@@ -58,14 +64,39 @@ def refusal(job: Job, n: int, d: int, random_matrices: bool = False) -> str | No
         return "the resident engine takes observables that are one number"
     if matrices and d > WIDEST_MATRIX:
         return f"matrices of side {d} do not fit on chip (d <= {WIDEST_MATRIX})"
-    many = sum(np.ndim(leaf) >= 2 for leaf in jax.tree.leaves(job.law))
-    if many > MOST_MATRICES and d > WIDEST_WHOLE and n > MOST_BESIDE:
-        return f"{many} matrices of side {d} do not fit on chip beside n = {n} tokens"
+    many = sum(np.ndim(leaf) >= 2 for leaf in jax.tree.leaves(job.law)) + 2 * random_matrices
+    room, needed = shared_memory(), matrix_memory(many, d)
+    if needed > room:
+        return (
+            f"{many} matrices of side {d} need {needed // 1024} KiB of shared memory, of which the"
+            f" device has {room // 1024}"
+        )
     if n > MOST_TOKENS or d > MOST_COORDINATES:
         return (
             f"n = {n}, d = {d} does not fit on chip (n <= {MOST_TOKENS}, d <= {MOST_COORDINATES})"
         )
     return None
+
+
+def shared_memory() -> int:
+    """Return the bytes of shared memory that one program may take on the device: what the device
+    tells, else the size that is documented for it. Where there is no GPU, those of an H200.
+    """
+    device = jax.devices()[0]
+    if device.platform != "gpu":
+        return SHARED["9.0"]
+    told = getattr(device, "shared_memory_per_block_optin", None)
+    return int(told or SHARED.get(str(getattr(device, "compute_capability", "")), LEAST_SHARED))
+
+
+def matrix_memory(count: int, d: int) -> int:
+    """Return the bytes of shared memory that large matrices need at least: all of them in halves,
+    and one more while its layout changes.
+
+    On an H200 two of side 128 run beside up to 128 tokens; three of side 96 to 128 failed to
+    compile beside 32 tokens or fewer.
+    """
+    return 4 * padded(d) ** 2 * (count + 1) if count and d > WIDEST_WHOLE else 0
 
 
 def _foreign(parts: object) -> str | None:
@@ -124,7 +155,8 @@ def _launch(
     numbers += [_on_chip(widen(values, d, wide, lead=1), lead=1) for values in swept]
     flat, places = jax.tree.flatten(numbers)
     large = [4 * wide**2 for number in numbers if isinstance(number, Halves)]
-    keeps = sum(large) + 16 * tall * wide <= SHARED  # beside tokens in halves, several times
+    room = shared_memory() - SPARE
+    keeps = sum(large) + 16 * tall * wide <= room  # beside tokens in halves, several times
     frames = strides.shape[0]
     call = pl.pallas_call(
         partial(
