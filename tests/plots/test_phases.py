@@ -73,7 +73,7 @@ def test_the_predicted_transition_is_drawn_named_and_told_from_every_background(
     assert [drawn[t] for t in phases.time.values[inside]] == list(front[inside])
     assert drawn[onset] == 0  # it begins at beta = 0, between two frames
     assert (
-        line.get_label() == "theory: layer map, $n$ = 8"
+        line.get_label() == r"theory, $d\to\infty$: layer map, $n$ = 8"
         and ax.get_legend().get_texts()[0].get_text() == line.get_label()
     )
     assert any("Stroke" in type(effect).__name__ for effect in line.get_path_effects())
@@ -196,7 +196,7 @@ def test_a_grid_has_one_scale_and_titles_that_tell_panels_apart(table):
 def test_a_grid_names_its_curves_once(phases):
     figure = plots.phase_grid([phases, phases])
     assert [text.get_text() for key in figure.legends for text in key.get_texts()] == [
-        "theory: layer map, $n$ = 8"
+        r"theory, $d\to\infty$: layer map, $n$ = 8"
     ]
     assert all(len(ax.lines) == 1 and ax.get_legend() is None for ax in figure.axes[:2])
 

@@ -59,8 +59,9 @@ def _run(
     """A phase diagram: for each beta many systems, observed over time; means and standard errors as
     netCDF.
 
-    The plot shows the transition that theory predicts for n tokens: of the layer map or of the
-    flow, as the solver says. After Ctrl-C the same command goes on where it stopped.
+    The plot shows the transition that theory predicts for n tokens in the limit d to infinity: of
+    the layer map or of the flow, as the solver says. After Ctrl-C the same command goes on where it
+    stopped.
 
     Example: `tokenflock phase --n 32 --d 2 --beta 0.1:9:45 --t 30 --repeats 1024 --step 0.1 --out
     d2.nc --plot d2.png`

@@ -37,7 +37,7 @@ def phase_diagram(
     title: bool = True,
 ) -> Axes:
     """An observable of an ensemble over time and a swept parameter, with the transition that theory
-    predicts.
+    predicts in the limit d to infinity.
 
     The pair density is always shown from 0 to 1, other observables over their own range. Cells are
     centred on the values of the parameter, whose axis is logarithmic where they are a geometric
@@ -166,7 +166,7 @@ def _scale(sweeps: Sequence[Sweep]) -> Normalize:
 
 
 def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
-    """The predicted transition, with a halo that sets it off from any colour.
+    """The predicted transition of the limit d to infinity, with a halo against any colour.
 
     None where it is nowhere in the picture.
     """
@@ -179,7 +179,8 @@ def _front(ax: Axes, swept: Sweep, theme: Theme) -> Line2D | None:
     # one point more, so that the line ends at the border
     near = inside | np.roll(inside, 1) | np.roll(inside, -1)
     name = literal(swept.front.attrs.get("curve", "")).replace("n =", "$n$ =")
-    label = "theory" + (f": {name}" if name else "")
+    # the curve is of orthogonal tokens: at finite d random ones may cluster at other times
+    label = r"theory, $d\to\infty$" + (f": {name}" if name else "")
     halo = [Stroke(linewidth=3.4, foreground=theme.paper), Normal()]
     (line,) = ax.plot(
         times,
