@@ -175,6 +175,18 @@ def test_von_mises_fisher_has_the_mean_of_bessel_functions(d, kappa):
     assert abs(heights.mean() - expected) < 4 * heights.std() / np.sqrt(40_000)
 
 
+@pytest.mark.parametrize("kappa", [1e5, 1e7, 1e10, 1e30])
+@pytest.mark.parametrize("d", [2, 3, 16])
+def test_von_mises_fisher_tokens_near_their_axis_are_gaussian(d, kappa):
+    """There kappa times the squared distance from the axis is chi-squared with d - 1 degrees: no
+    hole is left about the axis, however narrow the cap.
+    """
+    from scipy.stats import chi2, kstest
+
+    x = draw(VonMisesFisher(n=20_000, d=d, kappa=kappa)).astype(float)
+    assert kstest(kappa * np.sum(x[:, :-1] ** 2, axis=1), chi2(d - 1).cdf).pvalue > 1e-3
+
+
 def test_gram_matrices_of_the_rigid_starts():
     assert np.allclose(_gram(Orthogonal(n=4, d=7)), np.eye(4))
     assert np.allclose(_gram(Simplex(n=5, d=4)), 1.25 * np.eye(5) - 0.25, atol=1e-12)

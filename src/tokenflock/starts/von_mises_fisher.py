@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Key
@@ -29,7 +31,7 @@ class VonMisesFisher(Start):
     def __check_init__(self) -> None:
         check_counts(self.n, self.d)
         require(self.d >= 2, "d", "2 or more", self.d)
-        require(self.kappa >= 0, "kappa", "0 or more", self.kappa)
+        require(0 <= self.kappa < math.inf, "kappa", "0 or more, and finite", self.kappa)
 
     @property
     def shape(self) -> tuple[int, int]:
