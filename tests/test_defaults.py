@@ -11,6 +11,8 @@ from pathlib import Path
 
 import tokenflock as flock
 from tokenflock.catalogue import KINDS, entries
+from tokenflock.meanfield import evolution
+from tokenflock.verbs import schedule
 
 TABLE = Path(__file__).parent / "data" / "defaults.txt"
 
@@ -25,6 +27,8 @@ def defaults() -> Iterator[str]:
     for home in (flock, flock.meanfield, flock.probing, flock.gpt):
         for name in sorted(home.__all__):
             yield from _signature(home.__name__, name, getattr(home, name))
+    for home in (schedule, evolution):  # of t and frames, which times take the place of
+        yield f"{home.__name__} t = {home.LAST}, frames = {home.FRAMES}"
 
 
 def _signature(home: str, name: str, value: object) -> Iterator[str]:

@@ -61,7 +61,8 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str):
     if name in _HOMES:
-        return getattr(_import(f"tokenflock.{_HOMES[name]}"), name)
+        value = getattr(_import(f"tokenflock.{_HOMES[name]}"), name)
+        return _import("tokenflock.errors").switched(value)
     if name in _FOLDERS:
         return _import(f"tokenflock.{name}")
     raise AttributeError(f"module 'tokenflock' has no attribute {name!r}")

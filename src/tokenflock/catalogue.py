@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, switched
 
 KINDS = ("dynamics", "parts", "starts", "solvers", "observables", "events", "matrices", "theory")
 BASES = {  # what a member of each kind derives from; theory has functions
@@ -300,7 +300,8 @@ def homes(package: str, table: dict[str, str]):
                 f"module {package!r} has no attribute {name!r}; it has {', '.join(everything)}"
             )
         home = importlib.import_module(f"{package}.{table[name] or name}")
-        return getattr(home, name) if table[name] else home
+        value = getattr(home, name) if table[name] else home
+        return switched(value)
 
     return __getattr__, lambda: everything, everything
 

@@ -24,7 +24,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, real_numbers
 
 E = TypeVar("E", bound=enum.Enum)
 LARGEST = 2**62  # of whole numbers: machines count no further
@@ -126,6 +126,8 @@ def _settled(kind: Kind, value: Any, name: str) -> Any:
 
 
 def _number(kind: str, value: Any, name: str) -> float | int | None:
+    if isinstance(value, np.ma.MaskedArray):
+        return None
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
@@ -144,14 +146,10 @@ def _number(kind: str, value: Any, name: str) -> float | int | None:
 
 def _array(value: Any, name: str) -> np.ndarray | None:
     """A copy that nobody can change. A single number is no array."""
-    if isinstance(value, (str, bytes, dict)) or callable(value):
+    array = real_numbers(value, truths=True)  # a mask may be one of truths
+    if array is None or array.ndim == 0:
         return None
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    if array.ndim == 0:
-        return None
+    array = np.array(array)
     if array.size == 0:
         raise UserError(f"{name} must hold numbers, got none: shape {array.shape}")
     if not np.isfinite(array).all():
@@ -204,5 +202,5 @@ def _got(value: Any) -> str:
     """A value as an error shows it, cut where it is long; a class says that it is no object."""
     if isinstance(value, type):
         return f"the class {value.__name__}; make an object of it: {value.__name__}()"
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."

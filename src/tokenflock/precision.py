@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from tokenflock.errors import require
 
 T = TypeVar("T")
 DTYPES = ("float32", "float64")
+LOW = 0xFFFFFFFF  # the lower 32 bits of a seed
 
 
 @contextmanager
@@ -44,3 +45,22 @@ def cast(tree: T, dtype: str) -> T:
         return value
 
     return jax.tree.map(leaf, tree)
+
+
+def root_key(seed: Any) -> jax.Array:
+    """Return the key of a seed, the same in both precisions.
+
+    Without 64-bit numbers `jax.random.key` keeps the lower 32 bits of a seed, so that 5 and
+    5 + 2^32 would be one run. Below 2^32 the key is that of `jax.random.key`.
+
+    >>> words = jax.random.key_data(root_key(5 + 2**32))
+    >>> words.tolist(), jax.random.key_data(root_key(5)).tolist()
+    ([1, 5], [0, 5])
+    """
+    if not isinstance(seed, (int, np.integer)) or seed <= LOW:
+        return jax.random.key(seed)
+    high, low = int(seed) >> 32, int(seed) & LOW
+    words = jax.random.key_data(jax.random.key(0)).shape[-1]
+    if words == 2:  # Threefry, whose key is the 64 bits of the seed
+        return jax.random.wrap_key_data(jnp.array([high, low], jnp.uint32))
+    return jax.random.fold_in(jax.random.key(low), high)

@@ -42,7 +42,7 @@ LINES = [
     ("simulate --t nan", "--t must be"),
     ("simulate --t inf", "--t must be"),
     ("simulate --t 1e400", "--t must be"),
-    ("simulate --times 0,1,40 --t 30", "--times must end by --t 30"),
+    ("simulate --times 0,1,40 --t 30", "--times end at 40, and --t is 30"),
     ("simulate --times nan", "--times must be numbers"),
     ("simulate --times 0:30:1000000000", "--times must hold at most"),
     ("simulate --n 1e12", "GB"),

@@ -14,8 +14,6 @@ from tokenflock.errors import UserError
 from tokenflock.files import replaceable
 from tokenflock.plots._shot import ViewName
 
-_LAST = 30.0  # the final time unless one is given
-_FRAMES = 201  # of a run unless times are given
 _PICTURES = (".png", ".pdf", ".svg")
 
 
@@ -52,16 +50,13 @@ class WhenOptions:
     def asked(self) -> dict[str, Any]:
         """The same for `simulate` and `phase_diagram`.
 
-        >>> WhenOptions(times="0,2").asked()["t"], WhenOptions().asked()["t"]
-        (2.0, 30.0)
+        >>> WhenOptions(times="0,2", t=2).asked()["times"].tolist()
+        [0.0, 2.0]
         """
-        keep = self._kept()
-        last = _LAST if self.t is None else self.t
-        t = last if keep is None else float(keep[-1])
-        return {"t": t, "times": keep, "frames": _FRAMES if self.frames is None else self.frames}
+        return {"t": self.t, "times": self._kept(), "frames": self.frames}
 
     def _kept(self) -> np.ndarray | None:
-        """The times of --times, of which none may lie beyond --t."""
+        """The times of --times, of which the last must be --t where both are given."""
         if self.times is None:
             return None
         keep = numbers(self.times, "--times")
@@ -74,11 +69,8 @@ class WhenOptions:
             raise UserError(
                 f"--times must be finite, got {self.times!r}; write e.g. --times 0,1,10"
             )
-        if self.t is not None and keep.max() > self.t:
-            raise UserError(
-                f"--times must end by --t {self.t:g}, got {keep.max():g}; leave --t out, or give"
-                " earlier times"
-            )
+        if self.t is not None and not np.isclose(keep.max(), self.t, rtol=1e-9):
+            raise UserError(f"--times end at {keep.max():g}, and --t is {self.t:g}; leave --t out")
         return keep
 
 

@@ -11,9 +11,10 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from tokenflock.precision import LOW
+
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = np.uint32(0x1BD11BDA)
-LOW = 0xFFFFFFFF
 
 
 def threefry() -> bool:
@@ -23,7 +24,7 @@ def threefry() -> bool:
 
 def keys_of(seed: int, ids: np.ndarray, purpose: int) -> np.ndarray:
     """The keys (systems, 2) of the systems (cell, repeat) in `ids` of a seed, for one purpose."""
-    key = np.array([[0, seed & LOW]], np.uint32)
+    key = np.array([[seed >> 32, seed & LOW]], np.uint32)
     ids = np.asarray(ids, np.uint32)
     for word in (np.array([purpose], np.uint32), ids[:, 0], ids[:, 1]):
         key = folded(key, word)

@@ -16,7 +16,7 @@ from tokenflock.engines.job import Job
 from tokenflock.engines.keys import keys_of, threefry
 from tokenflock.engines.rotation import rotate
 from tokenflock.matrices._random import Per, RandomMatrices
-from tokenflock.precision import precision
+from tokenflock.precision import precision, root_key
 from tokenflock.shapes import Array
 from tokenflock.spaces import Space
 from tokenflock.starts.given import Given
@@ -102,7 +102,7 @@ class Systems:
 
 
 def _keys(seed: int, ids: jax.Array, purpose: int) -> jax.Array:
-    root = jax.random.fold_in(jax.random.key(seed), purpose)
+    root = jax.random.fold_in(root_key(seed), purpose)
     return jax.vmap(lambda pair: jax.random.fold_in(jax.random.fold_in(root, pair[0]), pair[1]))(
         ids
     )

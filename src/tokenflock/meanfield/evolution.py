@@ -20,6 +20,7 @@ from tokenflock.engines.memory import require_memory
 from tokenflock.errors import (
     SimulationError,
     all_numbers,
+    one_schedule,
     require,
     require_number,
     require_whole,
@@ -31,6 +32,8 @@ from tokenflock.meanfield.grids import Grid, grid
 from tokenflock.precision import cast, precision
 from tokenflock.shapes import Array, Time
 
+LAST = 10.0  # the final time unless one is given
+FRAMES = 101  # how many times are kept unless they are given
 BLURRED = 1e-3  # share of the modes in their last tenth beyond which a density is not resolved
 NEGATIVE = 1e-8  # share of the largest density that rounding and cutting off may make negative
 
@@ -38,10 +41,10 @@ NEGATIVE = 1e-8  # share of the largest density that rounding and cutting off ma
 def evolve(
     dynamics: Dynamics,
     start: Density,
-    t: float = 10.0,
+    t: float | None = None,
     *,
     times: Sequence[float] | np.ndarray | None = None,
-    frames: int = 101,
+    frames: int | None = None,
     d: int = 2,
     points: int | None = None,
     rtol: float = 1e-10,
@@ -58,10 +61,10 @@ def evolve(
     Args:
       dynamics: the law of motion, the same object that moves tokens.
       start: the density at time 0.
-      t: final time. The run stops before it when the density becomes narrower than the grid
-        resolves.
-      times: the times to keep, instead of `frames` equal ones.
-      frames: how many times to keep, the start included.
+      t: final time, 10 unless given. The run stops before it when the density becomes narrower
+        than the grid resolves.
+      times: the times to keep, instead of `frames` equal ones up to t.
+      frames: how many equal times to keep, the start included; 101 unless given.
       d: dimension of the space around the sphere.
       points: nodes of the grid; 256 on the circle, 96 latitudes otherwise.
       rtol, atol: tolerances of a step.
@@ -83,15 +86,18 @@ def evolve(
     (('time', 'theta'), True, True)
     """
     times = None if times is None else all_numbers("times", times)
-    _check_asked(dynamics, start, t, times, frames)
+    last, count = one_schedule(t, times, frames, LAST, FRAMES)
+    _check_asked(dynamics, start, last, times, count)
     space = grid(d, points)
     check(dynamics, space)
-    _require_room(space, frames if times is None else len(times))
-    keep = np.linspace(0, t, frames) if times is None else np.unique(np.concatenate([[0.0], times]))
+    _require_room(space, count if times is None else len(times))
+    keep = (
+        np.linspace(0, last, count) if times is None else np.unique(np.concatenate([[0.0], times]))
+    )
     kept, modes, fields, extra = _followed(dynamics, start, space, keep, (rtol, atol))
     recipe = {"verb": "evolve", "dynamics": dynamics, "start": start, "t": float(keep[-1])}
     recipe |= {"times": None if times is None else [float(value) for value in times]}
-    recipe |= {"frames": frames, "d": d, "points": space.points, "rtol": rtol, "atol": atol}
+    recipe |= {"frames": count, "d": d, "points": space.points, "rtol": rtol, "atol": atol}
     recipe |= {"versions": recipes.versions("jax", "scipy")}
     return _dataset(space, kept, modes, fields, extra, recipe, keep[-1])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Bool
 
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, require
 from tokenflock.frozen import Frozen
 from tokenflock.shapes import Array, Rows, Tokens, Weights
 from tokenflock.spaces.sphere import normalise
@@ -193,3 +193,16 @@ def needed(value: Any, observable: Observable, field: str) -> Any:
             " simulate(observe=[...])"
         )
     return value
+
+
+def require_distinct(observables: Sequence[Observable]) -> None:
+    """Raise if two observables have one name: the second would replace the first."""
+    names = [observable.name for observable in observables]
+    require(
+        len(set(names)) == len(names),
+        "observe",
+        "observables of different names",
+        names,
+        "measure them one after the other, e.g. flock.measure(run, ...).rename(cluster_count="
+        "'coarse'), or sweep the parameter: ensemble(..., over={'delta': [0.5, 0.001]})",
+    )

@@ -12,7 +12,7 @@ from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.parts.token_map import TokenMap
 from tokenflock.parts.two_layers import TwoLayers
-from tokenflock.precision import precision
+from tokenflock.precision import precision, root_key
 from tokenflock.shapes import Array, Points, Time
 
 
@@ -47,7 +47,7 @@ class RandomFeedForward(TokenMap):
 
     def matrices(self, t: Time, d: int) -> tuple[Array, Array]:
         """(W, A) at time t on R^d."""
-        key = jax.random.fold_in(jax.random.key(self.seed), 7)
+        key = jax.random.fold_in(root_key(self.seed), 7)
         outer, inner = jax.random.split(jax.random.fold_in(key, period_of(t, self.period)))
         m, dtype = self.hidden * d, jnp.result_type(jnp.asarray(self.scale), jnp.float32)
         W = jnp.asarray(jax.random.normal(outer, (d, m), jnp.float32), dtype) / (d * m) ** 0.5

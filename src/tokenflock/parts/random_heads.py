@@ -11,7 +11,7 @@ from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.parts.given_heads import GivenHeads
 from tokenflock.parts.heads import HeadMatrices, Heads
-from tokenflock.precision import precision
+from tokenflock.precision import precision, root_key
 from tokenflock.shapes import Time
 
 LETTERS = "QKVO"
@@ -59,7 +59,7 @@ class RandomHeads(Heads):
         return self.count
 
     def matrices(self, t: Time, d: int) -> HeadMatrices:
-        key = jax.random.key(self.seed)
+        key = root_key(self.seed)
         keys = jax.random.split(jax.random.fold_in(key, period_of(t, self.period)), 4)
         dtype = jnp.result_type(jnp.asarray(self.scale), jnp.float32)
         shapes = self._shapes(d)

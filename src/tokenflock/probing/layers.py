@@ -12,7 +12,7 @@ import xarray as xr
 from tokenflock import recipe as recipes
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import UserError, require
-from tokenflock.observables.observable import Observable
+from tokenflock.observables.observable import Observable, require_distinct
 from tokenflock.probing.loading import load
 from tokenflock.probing.model import Facts, Model, Prompt, Trace
 from tokenflock.probing.options import Recording, Selection, Variant
@@ -61,6 +61,7 @@ def probe(
     zero on padding and on what does not count, `id` and `word` of each token, and in `attrs` the
     recipe. `measure` and, for one prompt, every plot take it.
     """
+    require_distinct(observe)
     loaded = load(model, variant.of_depth(depth))
     length = _length(loaded.facts, tokens.length)
     prompts = [loaded.encode(text, length) for text in as_texts(texts)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tokenflock.errors import require
+from tokenflock.errors import require, require_switches
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,9 @@ class Variant:
     "'float32' unless given; 'float64', 'bfloat16', 'float16'"
     device: str | None = None
     "where torch runs; a GPU if there is one unless given"
+
+    def __post_init__(self) -> None:
+        require_switches(type(self), vars(self))
 
     def of_depth(self, depth: int | None) -> Variant:
         """The same with a depth that was given beside it, which must be no other one."""
@@ -55,6 +58,9 @@ class Recording:
     "the last layer after the norm that decoders end with, instead of the stream before it"
     states: bool = True
     "the tokens `x`; without, only what is observed"
+
+    def __post_init__(self) -> None:
+        require_switches(type(self), vars(self))
 
     @property
     def attends(self) -> bool:
@@ -85,6 +91,9 @@ class Selection:
     "let the first token (the attention sink of decoders) count"
     length: int | None = None
     "tokens a text is cut to; 512 or what the model takes unless given"
+
+    def __post_init__(self) -> None:
+        require_switches(type(self), vars(self))
 
     def counted(self, special: np.ndarray) -> np.ndarray:
         """Which tokens count, where `special` tells the special ones.

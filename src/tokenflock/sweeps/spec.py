@@ -13,7 +13,7 @@ import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.choose import ENGINES
-from tokenflock.errors import UserError, require
+from tokenflock.errors import UserError, require, require_switch
 from tokenflock.events.event import Event
 from tokenflock.frozen import settle
 from tokenflock.matrices._random import RandomMatrices
@@ -28,7 +28,7 @@ from tokenflock.sweeps.lines import MOST_PARTS, endless_key, key_lines
 from tokenflock.sweeps.refine import Refine
 from tokenflock.verbs.asked import Request, asked
 from tokenflock.verbs.filling import cut
-from tokenflock.verbs.schedule import When
+from tokenflock.verbs.schedule import when_to_look
 
 LARGEST = 2**24  # bytes of a spec
 MOST = 2_000_000  # values of an axis, each of which the description of a store tells
@@ -90,9 +90,9 @@ class Spec:
     until: Event | None = None
     matrices: RandomMatrices | None = None
     repeats: int = 256
-    t: float = 30.0
+    t: float | None = None
     times: Sequence[float] | np.ndarray | None = None
-    frames: int = 201
+    frames: int | None = None
     seed: int = 0
     precision: str | None = None
     keep: bool = False
@@ -117,7 +117,7 @@ class Spec:
             self.start,
             self.over if over is None else over,
             self.repeats,
-            When(self.t, self.times, self.frames),
+            when_to_look(self.t, self.times, self.frames),
             self.solver,
             self.observe,
             self.until,
@@ -287,7 +287,9 @@ def _axis(name: str, values: Any) -> np.ndarray:
         )
         count = settle(f"{name}.count", ("int",), values["count"])
         require(1 <= count <= MOST, f"{name}.count", f"from 1 to {MOST:,}", f"{count:,}")
-        if values.get("log"):
+        log = values.get("log", False)
+        require_switch(f"{name}.log", log)
+        if log:
             require(first > 0 and last > 0, name, "positive, for a logarithmic axis", first)
             return np.geomspace(first, last, count)
         return np.linspace(first, last, count)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, real_numbers
 
 Numbers: TypeAlias = Any
 """What every closed form returns: a float64 for numbers, an array of them for arrays. As with
@@ -55,9 +55,8 @@ def hold(
 def real(argument: str, value: ArrayLike, instead: str = "1.0") -> NDArray[np.float64]:
     """Finite or infinite numbers, never NaN."""
     wanted = "a number or an array of numbers"
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    array = real_numbers(value)
+    if array is None:
         refuse(argument, wanted, value, instead)
     hold(~np.isnan(array), argument, wanted, value, instead)
     return array

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, require_switches
 
 
 @cache
@@ -22,6 +22,7 @@ def guarded(form: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(form)
     def call(*args: Any, **options: Any) -> Any:
+        require_switches(form, dict(zip(signature(form).parameters, args)) | options)
         try:
             with np.errstate(all="ignore"):
                 answer = form(*args, **options)

@@ -147,8 +147,8 @@ def gaussian_flow(
     t = at_least("t", finite("t", t), 0, "0.1")
     if t.size == 0:
         refuse("t", "one time or several", t.tolist(), "0.1")
-    m, S = np.asarray(mean, dtype=np.float64), np.asarray(covariance, dtype=np.float64)
-    d = _fit(m, {"covariance": S, "A": np.asarray(A), "V": np.asarray(V)}, several=False)
+    m, S = finite("mean", mean), finite("covariance", covariance)
+    d = _fit(m, {"covariance": S, "A": finite("A", A), "V": finite("V", V)}, several=False)
 
     def speed(_: float, state: NDArray) -> NDArray:
         moments = gaussian_speed(state[:d], state[d:].reshape(d, d), A, V)

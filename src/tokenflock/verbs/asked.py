@@ -137,6 +137,9 @@ def asked(
     swept = sweeps.axes(over, dynamics, start, solver, observe, chosen.part)
     shares = all_numbers("quantiles", chosen.quantiles)
     require(shares.ndim == 1, "quantiles", "a list such as [0.1, 0.9]", f"{chosen.quantiles!r:.80}")
+    both = chosen.keep and shares.size > 0
+    instead = "take them of the repeats: result.quantile([0.1, 0.9], 'repeat')"
+    require(not both, "quantiles", "left out with keep=True", chosen.quantiles, instead)
     summary = Summary(tuple(shares.tolist()), chosen.keep)
     _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
     system = dynamics, start, fixed_step(solver), observe
@@ -168,14 +171,6 @@ def _check(
         "at least one observable, without an event",
         "none",
         "write e.g. observe=[PairDensity()]",
-    )
-    names = [observable.name for observable in observe]
-    require(
-        len(set(names)) == len(names),
-        "observe",
-        "observables of different names",
-        names,
-        "sweep the parameter with over",
     )
     check_repeats(repeats)
     require(all(0 <= q <= 1 for q in quantiles), "quantiles", "between 0 and 1", list(quantiles))

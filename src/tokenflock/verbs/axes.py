@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, real_numbers
 from tokenflock.frozen import Frozen
 from tokenflock.observables.observable import Observable
 from tokenflock.solvers.solver import Solver
@@ -80,20 +80,19 @@ def axes(
 
 def swept_values(name: str, values: Any) -> np.ndarray:
     """The values of an axis, or an error where they are no numbers of one shape."""
+    shown = f"{' '.join(repr(values).split()):.80}"
     try:
-        array = np.asarray(values)
+        array = np.ma.asarray(values)
     except ValueError:
-        raise UserError(f"over[{name!r}] must be values of one shape, got {values!r:.80}") from None
+        raise UserError(f"over[{name!r}] must be values of one shape, got {shown}") from None
     if array.ndim == 0 or array.size == 0:
         raise UserError(
-            f"over[{name!r}] must be a list of values, got {values!r:.80}; write e.g."
+            f"over[{name!r}] must be a list of values, got {shown}; write e.g."
             f" over={{{name!r}: [1.0, 2.0]}}"
         )
-    if array.dtype.kind not in "biuf":
-        raise UserError(
-            f"over[{name!r}] must be numbers, got {values!r:.80}; run one ensemble for each"
-        )
-    return array
+    if real_numbers(values, truths=True) is None:
+        raise UserError(f"over[{name!r}] must be numbers, got {shown}; run one ensemble for each")
+    return np.asarray(array)
 
 
 def find(name: str, parts: dict[str, Any], told: str = "over") -> tuple[Any, ...]:

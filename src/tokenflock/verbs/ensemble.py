@@ -21,7 +21,7 @@ from tokenflock.verbs.asked import Request, asked
 from tokenflock.verbs.cells import Tally, bench
 from tokenflock.verbs.filling import to_store
 from tokenflock.verbs.options import Options
-from tokenflock.verbs.schedule import When
+from tokenflock.verbs.schedule import when_to_look
 
 
 def ensemble(
@@ -30,9 +30,9 @@ def ensemble(
     *,
     over: Mapping[str, Sequence[Any] | np.ndarray] | None = None,
     repeats: int = 256,
-    t: float = 30.0,
+    t: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
-    frames: int = 201,
+    frames: int | None = None,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
     until: Event | None = None,
@@ -47,7 +47,7 @@ def ensemble(
       over: parameters to sweep, e.g. {"beta": [1, 2, 4], "n": [16, 32]}; each becomes an axis of
         the result.
       repeats: independent systems in each cell.
-      t, times, frames: when to observe.
+      t, times, frames: when to observe, as in `simulate`.
       until: an event whose time is wanted: the result has `first_passage` of every repeat (NaN
         where it did not happen by t), `survival` and what follows from it. Systems run on to t for
         their observables; with observe=[] they stop.
@@ -62,7 +62,7 @@ def ensemble(
     >>> result.pair_density.dims
     ('beta', 'time')
     """
-    when = When(t, times, frames)
+    when = when_to_look(t, times, frames)
     wanted = asked(
         dynamics, start, over or {}, repeats, when, solver, observe, until, seed, options
     )

@@ -17,7 +17,12 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines.place import hosted, placed
 from tokenflock.engines.tiled import MANY
 from tokenflock.errors import OverflowWarning, UserError, overflowed, require
-from tokenflock.observables.observable import CosineObservable, Observable, cosines
+from tokenflock.observables.observable import (
+    CosineObservable,
+    Observable,
+    cosines,
+    require_distinct,
+)
 from tokenflock.precision import cast, precision
 from tokenflock.shapes import Array
 from tokenflock.verbs.resolution import resolving
@@ -46,6 +51,7 @@ def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) 
     observables = [observables] if isinstance(observables, Observable) else list(observables)
     have = sorted(map(str, result.data_vars))
     require("x" in result, "result", "a Dataset with tokens x", have, _NO_TOKENS)
+    require_distinct(observables)
     law, why = law_and_reason(result)
     bound = [_bound(observable, law, why) for observable in observables]
     resolving(_dtype(result["x"]), bound)

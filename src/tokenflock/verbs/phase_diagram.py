@@ -11,6 +11,7 @@ import xarray as xr
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.self_attention import SelfAttention
 from tokenflock.dynamics.unnormalised import Clock, Unnormalised
+from tokenflock.errors import all_numbers
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
@@ -28,9 +29,9 @@ def phase_diagram(
     *,
     beta: Sequence[float] | np.ndarray,
     repeats: int = 256,
-    t: float = 30.0,
+    t: float | None = None,
     times: Sequence[float] | np.ndarray | None = None,
-    frames: int = 201,
+    frames: int | None = None,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (PairDensity(),),
     until: Event | None = None,
@@ -55,7 +56,7 @@ def phase_diagram(
     result = ensemble(
         dynamics,
         start,
-        over={"beta": np.asarray(beta, float)},
+        over={"beta": all_numbers("beta", beta)},
         repeats=repeats,
         t=t,
         times=times,

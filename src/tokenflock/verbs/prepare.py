@@ -8,7 +8,7 @@ import numpy as np
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.errors import require
-from tokenflock.precision import cast, precision
+from tokenflock.precision import cast, precision, root_key
 from tokenflock.starts.start import Start
 
 
@@ -18,7 +18,7 @@ def prepare(dynamics: Dynamics, start: Start, seed: int, dtype: str):
 
     Tokens are drawn in float32 and then cast, so that both precisions start from the same ones.
     """
-    drawing, noise = jax.random.split(jax.random.key(seed))
+    drawing, noise = jax.random.split(root_key(seed))
     with precision("float32"), np.errstate(over="ignore", invalid="ignore"):
         x = np.asarray(start.draw(drawing))
     require(

@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import recipe as recipes
-from tokenflock.errors import UserError, require
+from tokenflock.errors import UserError, one_schedule, require
 from tokenflock.meanfield.evolution import evolve
 from tokenflock.solvers.solver import Solver
 from tokenflock.verbs import axes as sweeps
 from tokenflock.verbs.asked import check_repeats
 from tokenflock.verbs.ensemble import ensemble
 from tokenflock.verbs.phase_diagram import with_transition
-from tokenflock.verbs.schedule import When, schedule
+from tokenflock.verbs.schedule import FRAMES, LAST, When, schedule
 from tokenflock.verbs.simulate import Setting, simulate
 
 _LATER = {  # what recipes of older versions lack, and what it meant then
@@ -100,19 +100,24 @@ def _simulate(recipe: dict[str, Any]) -> xr.Dataset:
     """With the noise of another verb, where the recipe has it."""
     options = {key: recipe[key] for key in _VERBS["simulate"]}
     if recipe["noise"] is None:
-        return simulate(recipe["dynamics"], recipe["start"], **options)
+        return simulate(recipe["dynamics"], recipe["start"], **_timed(options))
     when = When(*(options.pop(key) for key in _COMMON))
     parts = {key: recipe[key] for key in (*_ROLES, "noise")}
     return Setting(when=when, **parts, **options).run()
 
 
+def _timed(options: dict[str, Any]) -> dict[str, Any]:
+    """Leave out of a recipe's t and frames what its times say: older recipes keep all three."""
+    return options | ({} if options["times"] is None else {"t": None, "frames": None})
+
+
 def _ensemble(recipe: dict[str, Any]) -> xr.Dataset:
-    options = {key: recipe[key] for key in _VERBS["ensemble"]}
+    options = _timed({key: recipe[key] for key in _VERBS["ensemble"]})
     return ensemble(recipe["dynamics"], recipe["start"], **options)
 
 
 def _evolve(recipe: dict[str, Any]) -> xr.Dataset:
-    options = {key: recipe[key] for key in _VERBS["evolve"]}
+    options = _timed({key: recipe[key] for key in _VERBS["evolve"]})
     return evolve(recipe["dynamics"], recipe["start"], **options)
 
 
@@ -127,6 +132,7 @@ def _changed(
     recipe: dict[str, Any], changes: dict[str, Any], options: Sequence[str]
 ) -> dict[str, Any]:
     """The recipe with other options and parameters."""
+    one_schedule(changes.get("t"), changes.get("times"), changes.get("frames"), LAST, FRAMES)
     for name, value in changes.items():
         if name == "part":
             raise UserError("rerun finds the part itself; select it: rerun(result.sel(beta=4))")

@@ -11,12 +11,22 @@ import numpy as np
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.fast import Fast
 from tokenflock.engines.memory import require_memory
-from tokenflock.errors import UserError, all_numbers, require, require_number, require_whole
+from tokenflock.errors import (
+    UserError,
+    all_numbers,
+    one_schedule,
+    require,
+    require_number,
+    require_whole,
+)
 from tokenflock.events.event import Event
-from tokenflock.observables.observable import Observable
+from tokenflock.observables.observable import Observable, require_distinct
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.start import Start
+
+LAST = 30.0  # the final time unless one is given
+FRAMES = 201  # how many times are kept unless they are given
 
 
 class When(NamedTuple):
@@ -44,6 +54,14 @@ class When(NamedTuple):
         """The same as data."""
         times = None if self.times is None else [float(time) for time in self.times]
         return {"t": self.t, "times": times, "frames": self.frames}
+
+
+def when_to_look(
+    t: float | None, times: Sequence[float] | np.ndarray | None, frames: int | None
+) -> When:
+    """Return when to look, with defaults for what is not given; raise if options contradict."""
+    last, count = one_schedule(t, times, frames, LAST, FRAMES)
+    return When(last, times, count)
 
 
 def schedule(
@@ -115,6 +133,7 @@ def check_kinds(
     observables = cast("tuple[Observable, ...]", tuple(observe) if several else (observe,))
     for observable in observables:
         _require_kind("observe", Observable, observable, "a list of observables such as [Energy()]")
+    require_distinct(observables)
     whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed < 2**63
     require(whole, "seed", "a whole number from 0 to 2^63 - 1", repr(seed), "write e.g. seed=0")
     return observables

@@ -21,7 +21,14 @@ from tokenflock.engines.course import Course
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.place import placed
 from tokenflock.engines.tiled import MANY, for_many, law_refusal
-from tokenflock.errors import SimulationError, UserError, require, require_number, require_whole
+from tokenflock.errors import (
+    SimulationError,
+    UserError,
+    all_numbers,
+    require,
+    require_number,
+    require_whole,
+)
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable, reads_cosines
 from tokenflock.precision import cast, precision
@@ -41,16 +48,17 @@ from tokenflock.verbs.schedule import (
     check_kinds,
     fixed_step,
     schedule,
+    when_to_look,
 )
 
 
 def simulate(
     dynamics: Dynamics,
     start: Start | np.ndarray,
-    t: float = 30.0,
+    t: float | None = None,
     *,
     times: Sequence[float] | np.ndarray | None = None,
-    frames: int = 201,
+    frames: int | None = None,
     solver: Solver | None = None,
     observe: Sequence[Observable] = (),
     until: Event | None = None,
@@ -64,10 +72,10 @@ def simulate(
     Args:
       dynamics: the law of motion.
       start: a start law, or an array of tokens (n, d).
-      t: final time.
-      times: the times to keep, instead of `frames` equal ones. A solver of fixed step keeps
+      t: final time; 30 unless given.
+      times: the times to keep, instead of `frames` equal ones up to t. A solver of fixed step keeps
         multiples of its step.
-      frames: how many times to keep, the start included.
+      frames: how many equal times to keep, the start included; 201 unless given.
       solver: `Adaptive()` unless given (`EulerMaruyama` for noisy laws, `Euler` for discontinuous
         ones).
       observe: observables to add to the result.
@@ -100,9 +108,8 @@ def simulate(
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = start if isinstance(start, Start) else Given(start)
     solver = solver or default_solver(dynamics)
-    setting = Setting(
-        dynamics, start, When(t, times, frames), solver, until, observe, seed, dtype, coalesce
-    )
+    when = when_to_look(t, times, frames)
+    setting = Setting(dynamics, start, when, solver, until, observe, seed, dtype, coalesce)
     return setting.run(progress)
 
 
@@ -249,7 +256,7 @@ def flow(
         inside = interpolant(Course(law, solver, x, w, whole, solver.tolerances("float64")))
 
     def evaluate(times: Sequence[float] | float) -> np.ndarray:
-        wanted = np.atleast_1d(np.asarray(times, dtype=float))
+        wanted = np.atleast_1d(all_numbers("times", times))
         require(
             bool((wanted >= 0).all() and (wanted <= t).all()), "times", f"within [0, {t:g}]", times
         )

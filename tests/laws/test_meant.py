@@ -1,0 +1,174 @@
+"""Nothing is taken for something else: switches, numbers, options that contradict each other."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+
+import jax
+import numpy as np
+import pytest
+
+import tokenflock as flock
+from tokenflock import theory
+from tokenflock.catalogue import entries
+from tokenflock.dynamics import SelfAttention
+from tokenflock.engines.keys import keys_of
+from tokenflock.engines.systems import _keys
+from tokenflock.meanfield import Ripple, evolve
+from tokenflock.observables import ClusterCount, MeanCosine
+from tokenflock.precision import precision, root_key
+from tokenflock.starts import Uniform
+from tokenflock.sweeps.spec import parse
+
+HOMES = (flock, flock.meanfield, flock.steering, flock.sweeps, flock.probing, flock.plots, theory)
+SWITCHES = [
+    (home, name, each.name)
+    for home in HOMES
+    for name in home.__all__
+    if inspect.isfunction(form := getattr(home, name))
+    or name in ("Recording", "Selection", "Variant")
+    for each in inspect.signature(form).parameters.values()
+    if each.annotation in ("bool", "bool | None")
+]
+LAW, START = SelfAttention(), Uniform(n=4, d=2)
+
+
+@pytest.mark.parametrize(("home", "name", "switch"), SWITCHES)
+def test_a_switch_is_true_or_false(home, name, switch):
+    form = getattr(home, name)
+    needed = [
+        each.name
+        for each in inspect.signature(form).parameters.values()
+        if each.default is each.empty and each.name != switch and each.kind != each.VAR_KEYWORD
+    ]
+    for wrong in ("no", 1, np.ma.masked):
+        with pytest.raises(flock.UserError, match=f"{switch} must be True or False"):
+            form(**dict.fromkeys(needed), **{switch: wrong})
+
+
+def test_the_switches_are_found():
+    count = sum(home is theory for home, _, _ in SWITCHES)
+    assert count >= 15 and len(SWITCHES) > count + 30
+
+
+NO_NUMBERS = (
+    "3",
+    ["1", "2"],
+    np.datetime64("2020-01-01"),
+    datetime.date(2020, 1, 1),
+    np.timedelta64(3, "s"),
+    np.ma.masked,
+    np.ma.array([1.0, 2.0], mask=[0, 1]),
+    [1.0, np.ma.masked],
+    np.array([1 + 1j]),
+)
+ARGUMENTS = [
+    (entry.name, option.name)
+    for entry in entries("theory")
+    for option in entry.options
+    if option.annotation in ("ArrayLike", "ArrayLike | None")
+]
+
+
+@pytest.mark.parametrize(("form", "argument"), ARGUMENTS)
+def test_closed_forms_take_numbers_only(form, argument):
+    for wrong in NO_NUMBERS:
+        with pytest.raises(flock.UserError, match=rf"{argument} must|{argument}="):
+            getattr(theory, form)(**{argument: wrong})
+
+
+@pytest.mark.parametrize("wrong", [each for each in NO_NUMBERS if np.ndim(each) == 1])
+def test_verbs_take_numbers_only(wrong):
+    for call in (
+        lambda: flock.simulate(LAW, START, times=wrong),
+        lambda: flock.ensemble(LAW, START, over={"beta": wrong}, t=1, repeats=2),
+        lambda: flock.phase_diagram(LAW, START, beta=wrong, t=1, repeats=2),
+        lambda: flock.simulate(LAW, [wrong, wrong]),
+    ):
+        with pytest.raises(flock.UserError, match="number") as told:
+            call()
+        assert "\n" not in str(told.value)
+
+
+SPEC = '\n[dynamics]\nname = "causal"\n[start]\nname = "uniform"\nn = 4\nd = 2\n'
+
+
+def contradicting(name):
+    """A call with these options of time, for each way to say them."""
+    run = flock.simulate(LAW, START, t=0.2, frames=3)
+    return {
+        "simulate": lambda **when: flock.simulate(LAW, START, **when),
+        "ensemble": lambda **when: flock.ensemble(LAW, START, repeats=1, **when),
+        "phase_diagram": lambda **when: flock.phase_diagram(
+            LAW, START, beta=[1.0], repeats=1, **when
+        ),
+        "evolve": lambda **when: evolve(LAW, Ripple(), points=12, **when),
+        "rerun": lambda **when: flock.rerun(run, **when),
+        "spec": lambda **when: parse("\n".join(f"{k} = {v}" for k, v in when.items()) + SPEC),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "verb", ["simulate", "ensemble", "phase_diagram", "evolve", "rerun", "spec"]
+)
+def test_times_stand_alone(verb):
+    call = contradicting(verb)
+    for other, told in ({"t": 0.5}, "t must be left out"), ({"frames": 3}, "frames must be left"):
+        with pytest.raises(flock.UserError, match=told):
+            call(times=[0.0, 0.1, 0.2], **other)
+    result = call(times=[0.0, 0.1, 0.2], t=0.2)  # which says the same
+    if verb not in ("spec", "evolve"):
+        again = flock.rerun(result)
+        np.testing.assert_allclose(again.time, [0.0, 0.1, 0.2])
+
+
+def test_a_recipe_that_keeps_all_three_runs_again():
+    """Those of older versions do."""
+    run = flock.simulate(LAW, START, times=[0.0, 0.1])
+    text = run.attrs["recipe"].replace('"t": 0.1', '"t": 30.0')
+    assert text != run.attrs["recipe"]
+    assert (flock.rerun(run.assign_attrs(recipe=text)).x == run.x).all()
+
+
+def test_options_of_which_one_would_be_dropped_are_refused():
+    two = [ClusterCount(delta=0.5), ClusterCount(delta=1e-3)]
+    run = flock.simulate(LAW, START, t=0.1, frames=2)
+    options = {"observe": two, "t": 0.1, "frames": 2}
+    for call in (
+        lambda: flock.simulate(LAW, START, **options),
+        lambda: flock.ensemble(LAW, START, repeats=2, **options),
+        lambda: flock.phase_diagram(LAW, START, beta=[1.0], repeats=2, **options),
+        lambda: flock.measure(run, two),
+        lambda: flock.probe("no such model", ["a"], observe=two),
+    ):
+        with pytest.raises(flock.UserError, match="observables of different names"):
+            call()
+    with pytest.raises(flock.UserError, match="quantiles must be left out with keep=True"):
+        flock.ensemble(LAW, START, repeats=2, t=1, keep=True, quantiles=[0.5])
+    axis = "[over]\nbeta = {first = 1.0, last = 4.0, count = 3, log = %s}"
+    for wrong in ('"false"', "1"):
+        with pytest.raises(flock.UserError, match=r"beta\.log must be True or False"):
+            parse(SPEC + axis % wrong)
+    np.testing.assert_allclose(parse(SPEC + axis % "true").over["beta"], [1, 2, 4])
+    np.testing.assert_allclose(parse(SPEC + axis % "false").over["beta"], [1, 2.5, 4])
+
+
+def test_different_seeds_are_different_runs():
+    seeds = [5, 5 + 2**32, 5 + 2**33, 2**63 - 1, 2**32 - 1]
+    ids = np.array([[0, 0], [3, 7]])
+    for dtype in ("float32", "float64"):
+        with precision(dtype):
+            on_device = [np.asarray(jax.random.key_data(_keys(seed, ids, 1))) for seed in seeds]
+            here = [np.asarray(jax.random.key_data(root_key(seed))) for seed in seeds]
+            old = np.asarray(jax.random.key_data(jax.random.key(2**32 - 1)))
+        np.testing.assert_array_equal(here[4], old)  # those below 2^32 are what they were
+        np.testing.assert_array_equal(on_device, [keys_of(seed, ids, 1) for seed in seeds])
+        assert len({each.tobytes() for each in here}) == len(seeds)
+    means = [
+        flock.ensemble(
+            LAW, START, t=0.1, frames=2, repeats=2, seed=seed, observe=[MeanCosine()]
+        ).mean_cosine.values[0]
+        for seed in seeds
+    ]
+    assert len(set(means)) == len(seeds)
