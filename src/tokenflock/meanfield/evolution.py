@@ -61,8 +61,7 @@ def evolve(
     Args:
       dynamics: the law of motion, the same object that moves tokens.
       start: the density at time 0.
-      t: final time, 10 unless given. The run stops before it when the density becomes narrower
-        than the grid resolves.
+      t: final time, 10 unless given; the run stops before it when the grid is too coarse.
       times: the times to keep, instead of `frames` equal ones up to t.
       frames: how many equal times to keep, the start included; 101 unless given.
       d: dimension of the space around the sphere.
@@ -91,9 +90,7 @@ def evolve(
     space = grid(d, points)
     check(dynamics, space)
     _require_room(space, count if times is None else len(times))
-    keep = (
-        np.linspace(0, last, count) if times is None else np.unique(np.concatenate([[0.0], times]))
-    )
+    keep = np.linspace(0, last, count) if times is None else np.union1d([0.0], times)
     kept, modes, fields, extra = _followed(dynamics, start, space, keep, (rtol, atol))
     recipe = {"verb": "evolve", "dynamics": dynamics, "start": start, "t": float(keep[-1])}
     recipe |= {"times": None if times is None else [float(value) for value in times]}
