@@ -21,6 +21,7 @@ from tokenflock import recipe
 from tokenflock.dynamics import SelfAttention
 from tokenflock.errors import SimulationError, UserError
 from tokenflock.observables import Energy, MeanCosine
+from tokenflock.verbs import hdf5_inspection as inspection
 
 CANARY = "canary"
 MARKUP = "<script>alert(1)</script>[bold]$\\frac{x_$[/b]\"'&\x1b[31m"
@@ -276,29 +277,33 @@ def test_flipped_bits_are_data(good, tmp_path):
         [sys.executable, "-c", code, "good.nc"], capture_output=True, text=True, timeout=300
     )
     assert done.stdout.strip() == "survived", done.stderr[-2000:]
+    assert "Traceback" not in done.stderr  # of a library that closes what it never opened
 
 
-@pytest.mark.parametrize("fate", ["while True: pass", "import os; os.abort()"])
+@pytest.mark.parametrize("fate", ["while True: pass", "import os; os.abort()", "import none"])
 def test_a_file_that_ends_the_library_below_is_told(fate, good, tmp_path, monkeypatch):
-    """Some damaged files make HDF5 crash or never end; loading says so in one line."""
-    from tokenflock.verbs import sound
-
+    """Some damaged files make HDF5 crash or never end; loading says so in one line. So it does
+    where the inspection itself cannot run.
+    """
     (tmp_path / "bad.nc").write_bytes(good)
-    monkeypatch.setattr(sound, "_LOOK", fate)
-    monkeypatch.setattr(sound, "SECONDS", 1)
+    (tmp_path / "look.py").write_text(
+        f"import resource; resource.setrlimit(resource.RLIMIT_CPU, (1, 1)); {fate}"
+        if "while" in fate
+        else fate
+    )
+    monkeypatch.setattr(inspection, "PROGRAM", str(tmp_path / "look.py"))
     for _ in range(2):  # nor is it trusted the second time
-        with pytest.raises(UserError, match=r"bad\.nc is damaged"):
+        with pytest.raises(UserError, match=r"bad\.nc (is damaged|cannot be inspected)"):
             flock.load(tmp_path / "bad.nc")
 
 
-def test_a_file_is_looked_through_once_as_long_as_it_stays_the_same(good, tmp_path, monkeypatch):
-    from tokenflock.verbs import sound
-
+def test_a_file_is_inspected_once_as_long_as_it_stays_the_same(good, tmp_path, monkeypatch):
     path = tmp_path / "sent.nc"
     path.write_bytes(good)
     run = flock.load(path)
-    monkeypatch.setattr(sound, "_LOOK", "import os; os.abort()")
-    assert flock.load(path).equals(run)  # it was looked through before
+    (tmp_path / "look.py").write_text("import os; os.abort()")
+    monkeypatch.setattr(inspection, "PROGRAM", str(tmp_path / "look.py"))
+    assert flock.load(path).equals(run)  # it was inspected before
     flock.save(run, path)
     assert flock.load(path).equals(run)  # it was written here
     path.write_bytes(good + b"\0")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import NoReturn
 
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, require, require_number
 
 _CGROUPS = (  # (limit, in use) of a container
     ("memory.max", "memory.current"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
 )
 LITTLE = 2.0**20  # bytes that any machine has
+ALLOWED = 2.0**30  # bytes that what a file holds may take in memory without asking,
+TIMES = 4  # or so many times the size of the file, where that is more
 
 
 def free() -> float:
@@ -39,6 +43,23 @@ def require_memory(needed: float, what: str, instead: str, there: float | None =
         raise UserError(
             f"{what} needs {in_words(needed)} of memory, and {in_words(there)} are free; {instead}"
         )
+
+
+def allowed(size: float, memory: float | None = None) -> float:
+    """Bytes that what a file of this size holds may take; those that the caller allows, if any."""
+    if memory is None:
+        return max(ALLOWED, TIMES * size)
+    require_number("memory", memory)
+    require(memory > 0, "memory", "a number of bytes", memory)
+    return float(memory)
+
+
+def refuse_size(path: str | os.PathLike[str], size: float, most: float) -> NoReturn:
+    """Raise because a file of `size` bytes holds more than `most` bytes in memory."""
+    raise UserError(
+        f"{path} has {in_words(size)} on disk and takes more than {in_words(most)} of memory; if"
+        f" you trust it, allow so many bytes in Python: flock.load({str(path)!r}, memory=8e9)"
+    )
 
 
 def in_words(size: float) -> str:

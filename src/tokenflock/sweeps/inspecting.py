@@ -51,18 +51,25 @@ def status(path: str | os.PathLike[str]) -> Status:
 
 
 def check(path: str | os.PathLike[str]) -> list[int]:
-    """The damaged blocks of a store, which is read in full; nothing is changed."""
-    return Store(path).look().damaged()
+    """Return the damaged blocks of a store, which is read in full; nothing is changed. Damaged axes
+    are an error.
+    """
+    store = Store(path).look()
+    store.require_axes()
+    return store.damaged()
 
 
 def repair(path: str | os.PathLike[str]) -> list[int]:
     """Find damaged blocks, and have them computed again by the next run; lines of the log that are
-    damaged go. Returns the blocks.
+    damaged go. Damaged axes are written with the next block, so one is computed again for them.
+    Returns the blocks to compute again.
     """
     Store(path).look(mend=True)  # refuses what is no store before anything is made
     with Store(path) as store:
         store.look(mend=True)
         damaged = store.damaged()
+        if store.axes_damaged() and not damaged and store.progress.done.any():
+            damaged = [int(store.progress.done.argmax())]
         store.mend(damaged)
     return damaged
 

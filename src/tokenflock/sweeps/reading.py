@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from tokenflock.engines.memory import require_memory
+from tokenflock.engines.memory import allowed, refuse_size, require_memory
 from tokenflock.errors import UserError
 from tokenflock.sweeps.arrays import ZarrArray
 from tokenflock.sweeps.own import inside
@@ -16,14 +18,46 @@ from tokenflock.sweeps.pooling import between, pooled
 from tokenflock.sweeps.store import DONE, Store
 
 
-def read(store: Store) -> xr.Dataset:
+def read(store: Store, memory: float | None = None) -> xr.Dataset:
     """All of it, in memory. What is not computed yet is NaN, and `done` says what is."""
     size = float(sum(array.nbytes for array in store.arrays.values()))
-    require_memory(size, f"what {store.path} holds", "open a part of it with xarray.open_zarr")
+    _require_room(store, size, memory)
     if not store.prepared:
         raise UserError(f"{store.path} holds nothing yet: no block of it is done")
-    arrays = {name: (array.dims, _whole(store, array), array.attrs) for name, array in _told(store)}
+    store.require_axes()
+    blocks = {name: store.arrays[name] for name in store.of_blocks()}
+    values = {name: np.full(array.shape, array.fill, array.dtype) for name, array in blocks.items()}
+    for here, chunks in _blocks(store):
+        for name, chunk in chunks.items():
+            values[name][here] = chunk
+    arrays = {
+        name: (array.dims, values[name] if name in values else _axis(store, array), array.attrs)
+        for name, array in _told(store)
+    }
     return _dataset(store, arrays)
+
+
+def _require_room(store: Store, needed: float, memory: float | None = None) -> None:
+    """Raise if the numbers of a store take more memory than is allowed, or than there is."""
+    if needed > allowed(0.0, memory):
+        size = store.bytes_on_disk()
+        if needed > (most := allowed(size, memory)):
+            refuse_size(store.path, size, most)
+    require_memory(needed, f"what {store.path} holds", "open a part of it with xarray.open_zarr")
+
+
+def _blocks(store: Store) -> Iterator[tuple[tuple[slice, ...], dict[str, np.ndarray]]]:
+    """(cells, name -> numbers) of each block that is done; a damaged one is an error."""
+    for block in np.flatnonzero(store.progress.done).tolist():
+        chunks = store.chunks(block)
+        if chunks is None:
+            raise UserError(
+                f"block {block} of {store.path} is damaged; forget it with: tokenflock sweep"
+                f" --repair {store.path}, and run it once more"
+            )
+        here = tuple(slice(each.start, each.stop) for each in store.cut.ranges(block))
+        inner = tuple(slice(each.stop - each.start) for each in here)
+        yield here, {name: chunk[inner] for name, chunk in chunks.items()}
 
 
 def lazily(store: Store) -> xr.Dataset:
@@ -85,26 +119,14 @@ def _finished(result: xr.Dataset, store: Store) -> xr.Dataset:
     return result
 
 
-def _whole(store: Store, array: ZarrArray) -> np.ndarray:
-    """An array from its chunks: one, or one for each block that is done."""
-    if array.name not in store.of_blocks():
-        return _chunk(store, array, (0,) * len(array.shape)).astype(array.dtype)
-    values = np.full(array.shape, array.fill, array.dtype)
-    for block in np.flatnonzero(store.progress.done).tolist():
-        here = tuple(slice(each.start, each.stop) for each in store.cut.ranges(block))
-        inner = tuple(slice(each.stop - each.start) for each in here)
-        values[here] = _chunk(store, array, store.cut.place(block))[inner]
-    return values
-
-
-def _chunk(store: Store, array: ZarrArray, place: tuple[int, ...]) -> np.ndarray:
-    """One chunk; what is not there is not computed yet."""
+def _axis(store: Store, array: ZarrArray) -> np.ndarray:
+    """An array that has one chunk."""
     try:
-        return array.read(store.path, place)
+        return array.read(store.path, (0,) * len(array.shape)).astype(array.dtype)
     except FileNotFoundError:
         return np.full(array.chunk, array.fill, array.dtype)
     except OSError as error:
-        path = store.path / array.file(place)
+        path = store.path / array.file(())
         raise UserError(f"{path} cannot be read ({error.strerror})") from None
 
 
@@ -123,26 +145,43 @@ def drawable(store: Store) -> xr.Dataset:
 
 def _summed(store: Store, kept: list[str]) -> xr.Dataset:
     """Means and standard errors of kept repeats: one block in memory at a time."""
-    arrays: dict[str, Any] = {}
-    for name, array in store.arrays.items():
-        if name not in kept:
-            if "repeat" not in array.dims and name != DONE:
-                arrays[name] = array.dims, _whole(store, array), array.attrs
-            continue
-        axis = array.dims.index("repeat")
-        dims = (*array.dims[:axis], *array.dims[axis + 1 :])
-        shape = tuple(size for k, size in enumerate(array.shape) if k != axis)
-        mean, error = np.full(shape, np.nan), np.full(shape, np.nan)
-        for block in np.flatnonzero(store.progress.done).tolist():
-            ranges = store.cut.ranges(block)
-            chunk = _chunk(store, array, store.cut.place(block)).astype(float)
-            chunk = chunk[tuple(slice(len(each)) for each in ranges)]
-            here = tuple(slice(each.start, each.stop) for each in ranges)
+    store.require_axes()
+    plain = [n for n, array in store.arrays.items() if "repeat" not in array.dims and n != DONE]
+    shapes = {name: _without_repeats(store.arrays[name]) for name in kept}
+    sums = sum(16.0 * math.prod(shape) for _, shape in shapes.values())
+    _require_room(store, sums + sum(store.arrays[name].nbytes for name in plain))
+    values = {
+        name: np.full(shape, np.nan)
+        for name, (_, shape) in shapes.items()
+        for name in (name, f"{name}_error")
+    }
+    of_blocks = [name for name in plain if name in store.of_blocks()]
+    values |= {
+        name: np.full(store.arrays[name].shape, store.arrays[name].fill, store.arrays[name].dtype)
+        for name in of_blocks
+    }
+    for here, chunks in _blocks(store):
+        for name in of_blocks:
+            values[name][here] = chunks[name]
+        for name in kept:
+            axis = store.arrays[name].dims.index("repeat")
+            chunk = chunks[name].astype(float)
             count = chunk.shape[axis]
-            mean[here] = chunk.mean(axis=axis)
+            values[name][here] = chunk.mean(axis=axis)
             if count > 1:
-                error[here] = chunk.std(axis=axis, ddof=1) / count**0.5
-        arrays[name] = dims, mean, array.attrs
-        label = f"{array.attrs.get('long_name', name)}, standard error"
-        arrays[f"{name}_error"] = dims, error, {"long_name": label}
+                values[f"{name}_error"][here] = chunk.std(axis=axis, ddof=1) / count**0.5
+    arrays: dict[str, Any] = {}
+    for name in (*plain, *kept):
+        array = store.arrays[name]
+        dims = shapes[name][0] if name in kept else array.dims
+        arrays[name] = dims, values[name] if name in values else _axis(store, array), array.attrs
+        if name in kept:
+            label = f"{array.attrs.get('long_name', name)}, standard error"
+            arrays[f"{name}_error"] = dims, values[f"{name}_error"], {"long_name": label}
     return _dataset(store, arrays)
+
+
+def _without_repeats(array: ZarrArray) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """(axes, sizes) of an array without its axis of repeats."""
+    pairs = [(dim, size) for dim, size in zip(array.dims, array.shape) if dim != "repeat"]
+    return tuple(dim for dim, _ in pairs), tuple(size for _, size in pairs)

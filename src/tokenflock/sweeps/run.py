@@ -219,7 +219,7 @@ class Journey:
     def _write(self, block: int, outcome: BlockNumbers) -> None:
         store = self.store
         if not store.progress.done[block]:
-            if not store.prepared:
+            if store.lacks_form:
                 store.prepare(
                     formed(self.wanted, self.batches, list(outcome.values), outcome.notes),
                     outcome.values,

@@ -39,6 +39,7 @@ FORMAT = 1
 HOME = ".tokenflock"  # the folder in the store that is ours
 TRIES = 5  # to get the lock
 DONE = "done"  # the array that says which cells are there
+AXES = "axes"  # the checksum of all axes; "" where they are to be written anew
 Values = dict[str, np.ndarray]
 
 
@@ -200,6 +201,7 @@ class Store:
             self._write(arrays[name].file(()), arrays[name].packed(np.asarray(values)))
         self.attrs |= form.attrs
         self.arrays = arrays
+        self.attrs["tokenflock"] = self.attrs["tokenflock"] | {AXES: self._axes_sum()}
         self._describe()
 
     def put(self, block: int, values: Values, seconds: float) -> None:
@@ -269,32 +271,76 @@ class Store:
         """Whether the arrays are described."""
         return DONE in self.arrays
 
+    @property
+    def lacks_form(self) -> bool:
+        """Whether arrays and axes are to be written with the next block."""
+        return not self.prepared or self.attrs["tokenflock"].get(AXES) == ""
+
+    def axes_damaged(self) -> bool:
+        """Whether the axes are not what was written. Stores of version 0.1 have no checksum."""
+        head = self.attrs["tokenflock"]
+        return self.prepared and AXES in head and head[AXES] != self._axes_sum()
+
+    def require_axes(self) -> None:
+        """Raise if the axes are not what was written."""
+        if self.axes_damaged():
+            raise UserError(
+                f"an axis of {self.path} is damaged; forget it with: tokenflock sweep --repair"
+                f" {self.path}, and run it once more"
+            )
+
+    def bytes_on_disk(self) -> float:
+        """Bytes of the chunks that are there."""
+        places = [self.cut.place(block) for block in np.flatnonzero(self.progress.done).tolist()]
+        names = self.of_blocks() if self.prepared else []
+        files = {self.arrays[name].file(place) for name in names for place in places}
+        files |= {array.file(()) for name, array in self.arrays.items() if name not in names}
+        return float(sum(about.st_size for name in files if (about := inside(self.path, name))))
+
     def damaged(self, blocks: Sequence[int] | np.ndarray | None = None) -> list[int]:
         """The blocks whose chunks are not what was written, read in full."""
         largest = max((array.chunk_bytes for array in self.arrays.values()), default=0)
         require_memory(float(largest), f"a block of {self.path}", "take a machine that has more")
         done = np.flatnonzero(self.progress.done) if blocks is None else blocks
-        return [int(block) for block in done if self._sum(int(block)) != self.progress.sums[block]]
+        return [int(block) for block in done if self.chunks(int(block)) is None]
 
     def mend(self, damaged: Sequence[int]) -> None:
         """Forget blocks, which are then computed again; a damaged log and lost descriptions of
-        arrays are written anew.
+        arrays are written anew. Axes are written with the next block.
         """
         for block in damaged:
             self.progress.done[block] = False
+        if self.axes_damaged():
+            self.attrs["tokenflock"] = self.attrs["tokenflock"] | {AXES: ""}
         self.log.rewrite(self.progress)
         self._describe()
 
-    def _sum(self, block: int) -> int | None:
+    def chunks(self, block: int) -> dict[str, np.ndarray] | None:
+        """Name -> chunk of a block; None where they are not what was written."""
         place, digest = self.cut.place(block), hashlib.blake2b(digest_size=8)
+        chunks = {}
         for name in self.of_blocks():
             try:
-                digest.update(self.arrays[name].read(self.path, place).data)
+                chunks[name] = self.arrays[name].read(self.path, place)
             except OddFile:
                 raise
             except (OSError, UserError):
                 return None
-        return int.from_bytes(digest.digest(), "little")
+            digest.update(chunks[name].data)
+        same = int.from_bytes(digest.digest(), "little") == self.progress.sums[block]
+        return chunks if same else None
+
+    def _axes_sum(self) -> str:
+        """A checksum of all arrays that are not of blocks."""
+        digest = hashlib.blake2b(digest_size=8)
+        for name in sorted(set(self.arrays) - set(self.of_blocks())):
+            try:
+                digest.update(self.arrays[name].read(self.path, ()).data)
+            except OddFile:
+                raise
+            except (OSError, UserError):
+                digest.update(b"cannot be read")
+        return digest.hexdigest()
 
     def _refuse_gaps(self) -> None:
         """Refuse a store from which chunks were taken."""

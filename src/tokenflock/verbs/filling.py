@@ -78,7 +78,7 @@ def _fill(desk: Desk, store: Store, block: int, tally: Tally) -> None:
     except KeyboardInterrupt:
         store.unfinished.write()
         raise
-    if not store.prepared:
+    if store.lacks_form:
         store.prepare(desk.asked.form(list(values), notes), values)
     store.put(block, values, time.perf_counter() - began)
     store.unfinished.close()

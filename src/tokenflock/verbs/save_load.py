@@ -12,12 +12,14 @@ from typing import cast
 
 import xarray as xr
 
-from tokenflock.engines.memory import require_memory
+from tokenflock.engines.memory import allowed, refuse_size, require_memory
 from tokenflock.errors import UserError
 from tokenflock.files import whole_stream, writable
 from tokenflock.sweeps.reading import read
 from tokenflock.sweeps.store import Store
-from tokenflock.verbs.sound import require_sound, trusted
+from tokenflock.verbs.hdf5_inspection import require_contained, trust
+
+OBJECT = 128  # bytes of a text or a date in Python
 
 
 def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
@@ -26,7 +28,7 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     writable(path)
     with whole_stream(path) as stream, without_cluster():
         result.to_netcdf(stream, engine="h5netcdf")
-    trusted(path)
+    trust(path)
     return path
 
 
@@ -46,32 +48,40 @@ def without_cluster() -> Iterator[None]:
         del sys.modules[name]
 
 
-def load(path: str | os.PathLike[str]) -> xr.Dataset:
+def load(path: str | os.PathLike[str], *, memory: float | None = None) -> xr.Dataset:
     """Read a result back, recipe included: a netCDF file, or the store (a folder) of a sweep.
 
     Of a sweep that is not complete, what is missing is NaN and `done` says what is there.
 
-    A file that was not written here is first looked through in a process of its own, once: a
-    damaged one ends in one clear line, even where the library below would crash or never end.
+    memory: bytes that the result may take; 1 GiB, or four times the size of the file, unless given.
+
+    The file may come from anybody: it runs no code, and what leads to another file is refused. One
+    that was not written here is first inspected in a process of its own, once: a damaged one ends
+    in one clear line, even where the library below would crash or never end.
     """
     path = Path(path)
     if path.is_dir():
-        return read(Store(path).look())
+        return read(Store(path).look(), memory)
     if not path.is_file():
         raise UserError(f"{path} does not exist; write one with: tokenflock simulate --out {path}")
-    require_sound(path)
+    require_contained(path, memory)
     try:
-        with xr.open_dataset(path, engine="h5netcdf") as lazy:
+        with xr.open_dataset(path, engine="h5netcdf", phony_dims="access") as lazy:
+            size, most = path.stat().st_size, allowed(path.stat().st_size, memory)
+            needed = float(sum(_bytes(variable) for variable in lazy.variables.values()))
+            if needed > most:
+                refuse_size(path, size, most)
             require_memory(
-                float(sum(variable.nbytes for variable in lazy.variables.values())),
-                f"what {path} holds",
-                "open a part of it with xarray.open_dataset",
+                needed, f"what {path} holds", "open a part of it with xarray.open_dataset"
             )
             return lazy.load()
     except UserError:
         raise
     except Exception as error:  # whatever the libraries below say of a damaged file
         reason = " ".join(str(error).split())[:300]
-        if "signature not found" in reason:
-            reason = "it does not begin as one"
         raise UserError(f"{path} is no netCDF file that tokenflock can read ({reason})") from None
+
+
+def _bytes(variable: xr.Variable) -> float:
+    """Bytes of a variable once it is decoded: objects (texts, dates) take some each."""
+    return float(variable.size * (OBJECT if variable.dtype == object else variable.dtype.itemsize))
