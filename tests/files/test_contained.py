@@ -122,6 +122,17 @@ def one_text_many_times(file: h5py.File) -> None:
     data.id.write_direct_chunk((0,), zlib.compress(first * 4000))
 
 
+def one_text_in_many_rows(file: h5py.File) -> None:
+    """4,000 rows of a number and a reference to one text of a million letters."""
+    kind = np.dtype([("number", "f8"), ("text", h5py.string_dtype())])
+    data = file.create_dataset("unused", 4000, kind, chunks=(4000,), compression="gzip")
+    rows = np.zeros(4000, kind)
+    rows["text"] = "a" * 10**6
+    data[:1] = rows[:1]
+    first = zlib.decompress(data.id.read_direct_chunk((0,))[1])[:24]
+    data.id.write_direct_chunk((0,), zlib.compress(first * 4000))
+
+
 def one_array_by_many_names(file: h5py.File) -> None:
     file["a"] = np.zeros(10**6)
     for k in range(200):
@@ -136,7 +147,8 @@ def dates(file: h5py.File) -> None:
     file["time"].attrs["scale_factor"] = 2.0
 
 
-BOMBS = (gzipped, chunk_beyond_the_shape, one_text_many_times, one_array_by_many_names, dates)
+BOMBS = (gzipped, chunk_beyond_the_shape, one_text_many_times, one_text_in_many_rows)
+BOMBS += (one_array_by_many_names, dates)
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
@@ -146,6 +158,21 @@ def test_what_takes_far_more_memory_than_its_file_is_not_read(bomb, folder):
         flock.load("run.nc")
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is not limited here")
+def test_a_packed_chunk_that_holds_more_than_it_should_is_not_unpacked(folder):
+    """100 numbers, packed as 512 MB: HDF5 unpacks all of it."""
+
+    def add(file: h5py.File) -> None:
+        data = file.create_dataset("unused", 100, "f8", chunks=(100,), compression="gzip")
+        packer = zlib.compressobj()
+        parts = [packer.compress(bytes(2**24)) for _ in range(32)]
+        data.id.write_direct_chunk((0,), b"".join([*parts, packer.flush()]))
+
+    carrying("run.nc", add)
+    with pytest.raises(UserError, match=r"run\.nc is no netCDF file that tokenflock can read"):
+        flock.load("run.nc", memory=1e6)
+
+
 def test_the_limit_of_memory_is_what_the_reader_says(folder):
     run = flock.simulate(SelfAttention(), np.eye(3), t=1, frames=5)
     copy = shutil.copy(flock.save(run, "run.nc"), "copy.nc")
@@ -153,7 +180,7 @@ def test_the_limit_of_memory_is_what_the_reader_says(folder):
         flock.load(copy, memory=100)
     assert flock.load(copy, memory=1e6).identical(flock.load(copy))
     wrong: Any
-    for wrong in (0, -1, "2 GB", True):
+    for wrong in (0, -1, np.inf, "2 GB", True):
         with pytest.raises(UserError, match="memory must be"):
             flock.load(copy, memory=wrong)
 

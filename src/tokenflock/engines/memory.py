@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import NoReturn
@@ -50,7 +51,7 @@ def allowed(size: float, memory: float | None = None) -> float:
     if memory is None:
         return max(ALLOWED, TIMES * size)
     require_number("memory", memory)
-    require(memory > 0, "memory", "a number of bytes", memory)
+    require(0 < memory < math.inf, "memory", "a finite number of bytes", memory)
     return float(memory)
 
 

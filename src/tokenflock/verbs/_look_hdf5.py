@@ -78,17 +78,19 @@ class Look:
         numbers = max(math.prod(data.shape or ()), math.prod(layout.get_chunk()) if chunked else 0)
         texts = data.dtype.hasobject
         self._take(numbers * (data.id.get_type().get_size() + OBJECT * texts), where)
-        if chunked:
-            data.id.get_num_chunks()  # walks through all of their index
         if texts and data.shape is not None:
             for row in [data[()]] if not data.shape else _rows(data):
                 self._take(_length(row), where)
+        elif chunked:
+            data[
+                ()
+            ]  # a packed chunk may hold more than it should: unpack it where memory is limited
         self._attributes(data)
 
     def _attributes(self, item: Any) -> None:
         for name in item.attrs:
             self._count_name()
-            self._take(_length(np.asarray(item.attrs[name], dtype=object)), f"attribute {name!r}")
+            self._take(_length(np.asarray(item.attrs[name])), f"attribute {name!r}")
 
     def _count_name(self) -> None:
         self.names += 1
@@ -108,7 +110,10 @@ def _rows(data: h5py.Dataset) -> Any:
 
 def _length(values: Any) -> float:
     """Bytes of texts and of numbers of no fixed length."""
-    if isinstance(values, np.ndarray) and values.dtype.hasobject and values.dtype.names is None:
+    names = values.dtype.names if isinstance(values, (np.ndarray, np.void)) else None
+    if names:
+        return sum(_length(values[name]) for name in names)
+    if isinstance(values, np.ndarray) and values.dtype.hasobject:
         return float(sum(_length(each) for each in values.flat))
     return float(len(values) if isinstance(values, (bytes, str)) else getattr(values, "nbytes", 64))
 

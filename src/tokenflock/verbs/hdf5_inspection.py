@@ -7,15 +7,16 @@ whatever its reader may read. None of this is needed for a result, so all of it 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
 
-from tokenflock.engines.memory import allowed, refuse_size
+from tokenflock.engines.memory import ALLOWED, allowed, refuse_size
 from tokenflock.errors import UserError
 from tokenflock.verbs import _look_hdf5
 
-SECONDS = 20  # of a processor to look through a file, which takes a fraction of one
+SECONDS = 20  # of a processor to look through a file, for each GiB that it may take in memory
 SLOWEST = 30  # times as long on a machine that is busy
 PROGRAM = _look_hdf5.__file__
 _INSPECTED: dict[tuple[str, int, int, int], float] = {}  # file -> memory that it was allowed
@@ -55,9 +56,10 @@ def _answer(path: Path, most: float) -> dict[str, str]:
     if not sys.executable:  # Python is part of another program
         return _look_hdf5.look_through(str(path), most)
     # -P: else a file h5py.py in the working folder, which may come with the result, would run
-    words = [sys.executable, "-P", PROGRAM, str(path), str(SECONDS), str(most)]
+    seconds = math.ceil(SECONDS * max(1.0, most / ALLOWED))
+    words = [sys.executable, "-P", PROGRAM, str(path), str(seconds), str(most)]
     try:
-        done = subprocess.run(words, capture_output=True, timeout=SLOWEST * SECONDS, check=False)
+        done = subprocess.run(words, capture_output=True, timeout=SLOWEST * seconds, check=False)
     except subprocess.TimeoutExpired:
         done = None
     if done is None or done.returncode < 0:
