@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tokenflock.errors import UserError
 from tokenflock.locks import locked
@@ -21,6 +23,9 @@ _PREFIX = ".tokenflock-"  # a folder beside the file that is being written: pref
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LIVE: dict[Path, bool] = {}  # such folders of this process, and whether theirs is soon written
 _STALE = 7 * 86_400  # seconds: what is older is nobody's, on a disk that knows no locks
+ALLOWED = 2.0**30  # bytes that what a file holds may take in memory without asking,
+TIMES = 4  # or so many times the size of the file, where that is more
+VALUE = 100  # bytes of a small object in Python, with its place in a list
 NETCDF = "netCDF"
 _MARKS: dict[str, Callable[[bytes], bool]] = {  # how the files that tokenflock writes begin
     NETCDF: lambda head: head.startswith(b"\x89HDF\r\n\x1a\n"),
@@ -179,6 +184,32 @@ def received(path: str | os.PathLike[str], most: int, pipe: bool = False) -> byt
             return file.read(about.st_size)
     finally:
         os.close(handle)
+
+
+def received_json(path: str | os.PathLike[str], most: int) -> Any:
+    """Return the values of a JSON file that somebody may have sent, as `received` reads it."""
+    return parsed_json(received(path, most), path)
+
+
+def parsed_json(data: bytes, path: str | os.PathLike[str]) -> Any:
+    """Return the values of a text in JSON. Raise if they may take more memory than is allowed."""
+    require_expandable(data, b",[{:", path)
+    return json.loads(data)
+
+
+def require_expandable(data: bytes, separators: bytes, path: str | os.PathLike[str]) -> None:
+    """Raise if a text takes too much memory once it is decoded and split at these characters.
+
+    A few bytes of a text, such as `[],`, may become objects of a hundred bytes.
+    """
+    width = 1 if data.isascii() else 4  # bytes of each character, if only one is not ASCII
+    count = sum(data.count(separator) for separator in separators)
+    needed = (1 + 2 * width) * len(data) + VALUE * count
+    if needed > (most := max(ALLOWED, TIMES * len(data))):
+        raise UserError(
+            f"{path} has {len(data):,} bytes and takes up to {needed / 1e9:.1f} GB of memory once"
+            f" it is read; at most {most / 1e9:.1f} GB are allowed; split it, or get it anew"
+        )
 
 
 def writable(path: str | os.PathLike[str]) -> bool:

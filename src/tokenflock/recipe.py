@@ -30,6 +30,7 @@ import xarray as xr
 
 from tokenflock import __version__, catalogue
 from tokenflock.errors import UserError
+from tokenflock.files import parsed_json
 from tokenflock.frozen import Frozen
 
 FORMAT = 2  # of recipes; those of version 0.1 had none and named modules
@@ -64,7 +65,9 @@ def parse(text: Any) -> dict[str, Any]:
     if not isinstance(text, str) or len(text) > LARGEST:
         raise UserError("the recipe of the result is no text that tokenflock wrote")
     try:
-        plain = json.loads(text)
+        plain = parsed_json(text.encode(), "the recipe of the result")
+    except UserError:
+        raise
     except (ValueError, RecursionError):
         raise UserError("the recipe of the result is damaged: it is not JSON") from None
     if not isinstance(plain, dict):

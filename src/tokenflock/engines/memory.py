@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from tokenflock.errors import UserError, require, require_number
+from tokenflock.files import ALLOWED, TIMES
 
 _CGROUPS = (  # (limit, in use) of a container
     ("memory.max", "memory.current"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
 )
 LITTLE = 2.0**20  # bytes that any machine has
-ALLOWED = 2.0**30  # bytes that what a file holds may take in memory without asking,
-TIMES = 4  # or so many times the size of the file, where that is more
 
 
 def free() -> float:

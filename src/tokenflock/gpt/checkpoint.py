@@ -19,7 +19,7 @@ from safetensors import safe_open
 from safetensors.numpy import save as packed
 
 from tokenflock.errors import UserError
-from tokenflock.files import received, whole
+from tokenflock.files import parsed_json, received_json, whole
 from tokenflock.gpt.ladder import build
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.settings import Schedule, Shape, told
@@ -86,7 +86,7 @@ def is_ours(folder: Any) -> bool:
 def _described(folder: Path) -> dict[str, Any] | None:
     """What config.json of a model says that was trained here; None where it is none."""
     try:
-        described = json.loads(received(folder / "config.json", MOST))
+        described = received_json(folder / "config.json", MOST)
     except UserError:  # a pipe, a device, too large a file
         raise
     except (OSError, ValueError, RecursionError):
@@ -155,7 +155,7 @@ def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
         model = filled(skeleton, tensors, "model")
         state = None if optimiser is None else filled(optimiser(model), tensors, "optimiser")
         _one_token_each(config)
-        rows = json.loads(notes["history"])
+        rows = parsed_json(notes["history"].encode(), folder / WEIGHTS)
         history = tuple((int(step), float(train), float(val)) for step, train, val in rows)
         return Checkpoint(config, model, int(notes["step"]), state, history)
     except Exception as error:  # whatever the libraries below say of a damaged file

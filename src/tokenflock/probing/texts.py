@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tokenflock.errors import UserError, require
-from tokenflock.files import received
+from tokenflock.files import parsed_json, received, require_expandable
 
 # texts, or ready ids, that lie beside a model
 PROMPTS = ("prompts.json", "prompts.csv", "prompts.txt")
@@ -62,6 +61,7 @@ def from_file(path: str | os.PathLike[str], pipe: bool = True) -> list[Text]:
     told = content(path, pipe=pipe)
     if path.suffix.lower() == ".json":
         return _items(told, path)
+    require_expandable(told.encode(), b"\n", path)  # each line may be a text
     texts = _rows(told, path) if path.suffix.lower() == ".csv" else paragraphs(told)
     if not texts:
         raise UserError(f"{path} holds no text")
@@ -181,7 +181,9 @@ def _rows(told: str, path: Path) -> list[Text]:
 def _items(told: str, path: Path) -> list[Text]:
     wanted = 'a list of texts or of items {"text": ..., "ids": [...]}'
     try:
-        items = json.loads(told)
+        items = parsed_json(told.encode(), path)
+    except UserError:
+        raise
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON that can be read ({error})") from None
     require(isinstance(items, list) and len(items) > 0, str(path), wanted, type(items).__name__)

@@ -15,7 +15,7 @@ import xarray as xr
 
 from tokenflock import recipe as recipes
 from tokenflock.errors import UserError
-from tokenflock.files import is_ours, received, whole, whole_stream
+from tokenflock.files import is_ours, received_json, whole, whole_stream
 from tokenflock.locks import alone
 from tokenflock.pages.paper import page
 from tokenflock.reproduction.claim import FAILS, Claim
@@ -172,7 +172,7 @@ class Folder:
     def _read(self, item: Item) -> tuple[str, Outcome] | None:
         """The mark and the outcome of an item as they were noted; None where that is no note."""
         try:
-            note = json.loads(received(self._note(item), LARGEST))
+            note = received_json(self._note(item), LARGEST)
             return str(note["mark"]), _outcome(item, note)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
@@ -211,7 +211,7 @@ def _digest(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
 def _old_report(folder: Path) -> bool:
     """Whether an earlier version of tokenflock wrote a report here."""
     try:
-        claims = json.loads(received(folder / "claims.json", LARGEST))
+        claims = received_json(folder / "claims.json", LARGEST)
         return all({"id", "verdict", "interval"} <= set(claim) for claim in claims)
     except (OSError, ValueError, TypeError, RecursionError):
         return False

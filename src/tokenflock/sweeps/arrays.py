@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tokenflock.errors import UserError
-from tokenflock.files import received
+from tokenflock.files import parsed_json, received
 from tokenflock.sweeps.own import inside
 
 KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -159,10 +159,12 @@ def read_group(root: Path) -> tuple[dict[str, Any], dict[str, ZarrArray]]:
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from None
     try:
-        plain: Any = json.loads(text)
+        plain: Any = parsed_json(text, path)
         attrs = plain["attributes"]
         told = plain["consolidated_metadata"]["metadata"]
         fine = isinstance(attrs, dict) and isinstance(told, dict) and len(told) < MOST_ARRAYS
+    except UserError:
+        raise
     except (ValueError, KeyError, TypeError, RecursionError):
         fine = False
     if not fine:
