@@ -12,7 +12,7 @@ import pytest
 from tests.probing.conftest import transformers
 from tokenflock.errors import UserError
 from tokenflock.probing import cached, fetching, weights
-from tokenflock.probing.fetching import _line, _online, _trouble, absent, fetched, quiet
+from tokenflock.probing.fetching import _online, _trouble, absent, fetched, line, quiet
 
 
 class Fetch:
@@ -81,8 +81,8 @@ def test_trouble_is_named(error, said):
 
 
 def test_of_a_long_error_the_first_line_is_told():
-    assert _line(ValueError("\n  first \nsecond")) == "first"
-    assert _line(ValueError("x" * 300)) == "x" * 200 and _line(ValueError()) == "ValueError"
+    assert line(ValueError("\n  first \nsecond")) == "first"
+    assert line(ValueError("x" * 300)) == "x" * 200 and line(ValueError()) == "ValueError"
 
 
 def test_chatter_is_as_before_in_the_end():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from types import SimpleNamespace
@@ -165,6 +166,17 @@ def sequence(*parts):
     return {"type": "Sequence", "normalizers": list(parts)}
 
 
+TEXT = {"Sequence": {"id": "A", "type_id": 0}}
+SPECIAL = {"SpecialToken": {"id": "[CLS]", "type_id": 0}}
+
+
+def template(pieces, ids=1):
+    """A post-processor that adds so many ids for each special piece."""
+    token = {"id": "[CLS]", "ids": [37] * ids, "tokens": ["[CLS]"] * ids}
+    kinds = {"single": pieces, "pair": [TEXT, {"Sequence": {"id": "B", "type_id": 1}}]}
+    return {"type": "TemplateProcessing", "special_tokens": {"[CLS]": token}, **kinds}
+
+
 LONGER, LEVEL = replace({"String": "\n"}, "\n\n"), {"type": "ByteLevel"}
 SPACE, BLANK = replace({"String": " "}, "\u2581"), replace({"Regex": " {2,}"}, " ")
 
@@ -182,6 +194,17 @@ SPACE, BLANK = replace({"String": " "}, "\u2581"), replace({"Regex": " {2,}"}, "
         ({"normalizer": sequence(LEVEL, LEVEL)}, "of one ByteLevel"),
         ({"normalizer": sequence(*[{"type": "Precompiled"}] * 2)}, "of one Precompiled"),
         ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [LEVEL] * 2}}, "pre_tokenizer"),
+        (
+            {"normalizer": {"type": "Prepend", "prepend": "x" * 65}},
+            "prepends at most 64 characters",
+        ),
+        ({"post_processor": template([TEXT] * 2)}, "a template with one text"),
+        ({"post_processor": template([SPECIAL] * 1001)}, "to add at most 1,000 tokens"),
+        ({"post_processor": template([SPECIAL], 1001)}, "to add at most 1,000 tokens"),
+        (
+            {"post_processor": {"type": "Sequence", "processors": [template([TEXT] * 2)]}},
+            "a template with one text",
+        ),
         ({"padding": {"strategy": {"Fixed": 2 * 10**9}}}, "to at most 1,048,576 tokens"),
         ({"padding": {"pad_to_multiple_of": 2 * 10**9}}, "to at most 1,048,576 tokens"),
         ([], "must be an object"),
@@ -201,12 +224,90 @@ def test_a_tokenizer_that_lengthens_a_text_without_need_is_told(folder, told, sa
         {"normalizer": LEVEL, "pre_tokenizer": LEVEL},
         {"padding": {"strategy": {"Fixed": 128}, "pad_to_multiple_of": None}},
         {"padding": {"strategy": "BatchLongest"}},
+        {"post_processor": template([SPECIAL, TEXT, SPECIAL])},
+        {"post_processor": template([SPECIAL, TEXT], 1000)},
     ],
 )
 def test_tokenizers_such_as_there_are_are_taken(tmp_path, told):
-    harmless(tmp_path / "tokenizer.json")  # there is none
     (tmp_path / "tokenizer.json").write_text(json.dumps(told))
     harmless(tmp_path / "tokenizer.json")
+
+
+VOCAB = {word: k for k, word in enumerate(["[UNK]", "[CLS]", "a", *"bcdefghijklmnopqrstu"])}
+WORDS = {
+    "version": "1.0",
+    "added_tokens": [],
+    "pre_tokenizer": {"type": "Whitespace"},
+    "model": {"type": "WordLevel", "vocab": VOCAB, "unk_token": "[UNK]"},
+}
+CHARMAP = base64.b64encode((400).to_bytes(4, "little") + b"\xff" * 400 + b"abc\0").decode()
+
+
+def split(regex):
+    return {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"pre_tokenizer": split("(x+x+)+y")}, "cannot encode"),
+        ({"pre_tokenizer": split("(")}, "could not be loaded"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": CHARMAP}}, "cannot encode"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}}, "cannot encode"),
+        ({"model": WORDS["model"] | {"unk_token": "none"}}, "cannot encode"),
+        ({"model": WORDS["model"] | {"vocab": VOCAB | {"a": 10**9}}}, "ids of the tokenizer of"),
+        ({"post_processor": template([SPECIAL] * 900)}, "one that cuts a text at"),
+    ],
+)
+def test_a_tokenizer_that_fails_is_told(folder, told, said):
+    """Also where the library below panics, which is no Exception."""
+    (folder / "tokenizer.json").write_text(json.dumps(WORDS | told))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    complained = complaint(folder, "a b " + "x" * 40)
+    assert said in complained and str(folder.name) in complained
+
+
+def test_a_tokenizer_without_faults_is_taken(folder):
+    (folder / "tokenizer.json").write_text(json.dumps(WORDS))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
+    assert probe(folder, "a b c").word.values.tolist() == [["a", "b", "c"]]
+
+
+def test_no_file_outside_of_the_folder_is_read(folder, tmp_path):
+    """Neither by a link nor by a name, and no base model of an adapter."""
+    (tmp_path / "secret.json").write_text(json.dumps(WORDS))
+    names = {"weight_map": {"a": "../secret.safetensors"}}
+    for name, text, said in (
+        ("model.safetensors.index.json", json.dumps(names), "weight_map in"),
+        ("tokenizer_config.json", '{"fast_tokenizer_files": ["../tokenizer.1.json"]}', "beside it"),
+        ("adapter_config.json", '{"base_model_name_or_path": "../other"}', "merge the adapter"),
+    ):
+        (folder / name).write_text(text)
+        assert said in complaint(folder, ids(5))
+        (folder / name).unlink()
+    (folder / "tokenizer.json").symlink_to(tmp_path / "secret.json")
+    assert "is a link to" in complaint(folder, ids(5))
+
+
+def test_the_cache_of_the_hub_keeps_files_behind_links(folder, tmp_path):
+    here, blobs = tmp_path / "models--x" / "snapshots" / "0", tmp_path / "models--x" / "blobs"
+    here.parent.mkdir(parents=True)
+    folder.rename(here)
+    blobs.mkdir()
+    for k, path in enumerate(here.iterdir()):
+        path.rename(blobs / str(k))
+        path.symlink_to(f"../../blobs/{k}")
+    assert probe(here, ids(5)).sizes["layer"] > 1
+
+
+@pytest.mark.parametrize("name", ["vocab.json", "vocab.txt", "tokenizer.json", "special.json"])
+def test_a_list_that_fills_the_memory_is_not_read(folder, monkeypatch, name):
+    """Three bytes of a list become an object of a hundred bytes."""
+    monkeypatch.setattr("tokenflock.files.ALLOWED", 1e6)
+    text = "a\n" * 20_000 if name.endswith("txt") else "[" + "[]," * 20_000 + "[]]"
+    (folder / name).write_text(text)
+    said = complaint(folder, ids(5))
+    assert f"{name} has" in said and "of memory once it is read" in said
 
 
 def test_the_tokenizer_of_a_real_model_is_taken(minilm):

@@ -27,7 +27,7 @@ def fetched(source: str, fetch: Callable[..., Any]) -> Any:
             return fetch(local_files_only=True, trust_remote_code=False)
         except pickle.UnpicklingError as error:
             raise UserError(
-                f"the weights of {source} are a pickle that would run code ({_line(error)});"
+                f"the weights of {source} are a pickle that would run code ({line(error)});"
                 " convert them to safetensors"
             ) from None
         except Exception as error:  # transformers raises many kinds
@@ -65,7 +65,9 @@ def absent(name: str) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """transformers and torch without their chatter: what is wrong is told by us, in one line."""
+    """transformers and torch without their chatter: what is wrong is told by us, in one line. A
+    panic of a library below them, which is no Exception, becomes a RuntimeError.
+    """
     log = transformers.utils.logging
     level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()
@@ -74,6 +76,10 @@ def quiet() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # a class that cannot be imported
+            raise
+        raise RuntimeError(line(error)) from None
     finally:
         log.set_verbosity(level)
         if bars:
@@ -94,12 +100,13 @@ def _trouble(source: str, error: Exception) -> str:
     ):
         return (
             f"{source} has an architecture that transformers {transformers.__version__} does not"
-            f" know: {_line(error)}"
+            f" know: {line(error)}"
         )
-    return f"{source} could not be loaded: {_line(error)}"
+    return f"{source} could not be loaded: {line(error)}"
 
 
-def _line(error: Exception) -> str:
+def line(error: BaseException) -> str:
+    """Return the first line of an error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:200] if lines else type(error).__name__
 

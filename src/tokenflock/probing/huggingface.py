@@ -19,7 +19,7 @@ from tokenflock.probing import folders, weights
 from tokenflock.probing._needs import torch, transformers
 from tokenflock.probing.architectures import architecture, known
 from tokenflock.probing.blocks import KNOWN, TrainedLayer
-from tokenflock.probing.fetching import fetched, quiet
+from tokenflock.probing.fetching import fetched, line, quiet
 from tokenflock.probing.hooks import blocks
 from tokenflock.probing.model import Facts, Prompt, Trace
 from tokenflock.probing.options import Recording, Variant
@@ -27,6 +27,7 @@ from tokenflock.probing.recording import record
 from tokenflock.probing.texts import Text
 from tokenflock.probing.tokenizer_file import harmless
 
+WITHOUT = 'pass ready token ids: a JSON file of items {"text", "ids"}'
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 
 
@@ -60,11 +61,26 @@ class HuggingFaceModel:
         """The first `length` tokens of a text as the model reads it, special tokens included."""
         if text.ids is not None:
             return _ready(text, length, self.network.config.vocab_size)
-        with quiet():
-            encoded = self.tokenizer(
-                text.text, truncation=True, max_length=length, return_special_tokens_mask=True
-            )
+        try:
+            with quiet():
+                encoded = self.tokenizer(
+                    text.text, truncation=True, max_length=length, return_special_tokens_mask=True
+                )
+        except Exception as error:  # of many kinds, a panic too
+            raise UserError(
+                f"the tokenizer of {self.facts.name} cannot encode {text.text!r:.60}:"
+                f" {line(error)}; mend its tokenizer.json, or {WITHOUT}"
+            ) from None
         ids = np.asarray(encoded["input_ids"], dtype=np.int64)
+        _require_ids(
+            f"ids of the tokenizer of {self.facts.name}", ids, self.network.config.vocab_size
+        )
+        require(
+            len(ids) <= length,
+            f"the tokenizer of {self.facts.name}",
+            f"one that cuts a text at {length:,} tokens",
+            f"{len(ids):,} tokens: it adds special ones; {WITHOUT}",
+        )
         special = np.asarray(encoded["special_tokens_mask"], dtype=bool)
         words = self.tokenizer.convert_ids_to_tokens(ids.tolist())
         return Prompt(text.text, ids, special, tuple(words))
@@ -222,25 +238,25 @@ def _suffix(variant: Variant) -> str:
 
 def _tokenizer(facts: Facts, size: int) -> Any:
     """The tokenizer, or an error: transformers makes an empty one up where a folder has none."""
-    without = 'pass ready token ids: a JSON file of items {"text", "ids"}'
     source = facts.source
     if source is None:
-        raise UserError(f"{facts.name} was given as a model without a tokenizer; {without}")
+        raise UserError(f"{facts.name} was given as a model without a tokenizer; {WITHOUT}")
     if Path(source).is_dir():
         folders.check(Path(source))
-        harmless(Path(source) / "tokenizer.json")
+        for path in Path(source).glob("*tokenizer*.json"):  # of several versions
+            harmless(path)
     try:
         tokenizer = fetched(
             source, lambda **how: transformers.AutoTokenizer.from_pretrained(source, **how)
         )
     except UserError as error:
         raise UserError(
-            f"{facts.name} has no tokenizer that can be loaded; {without} ({error})"
+            f"{facts.name} has no tokenizer that can be loaded; {WITHOUT} ({error})"
         ) from None
     if len(tokenizer) < size / 2:
         raise UserError(
             f"{facts.name} has no tokenizer of its own ({len(tokenizer)} tokens where the model has"
-            f" {size}); {without}"
+            f" {size}); {WITHOUT}"
         )
     return tokenizer
 
@@ -250,12 +266,13 @@ def _ready(text: Text, length: int, size: int) -> Prompt:
     else knows.
     """
     ids = np.asarray(text.ids, dtype=np.int64)
-    fits = len(ids) > 0 and bool(((ids >= 0) & (ids < size)).all())
-    require(
-        fits,
-        "ids",
-        f"of tokens from 0 to {size - 1}",
-        f"{ids.min()} to {ids.max()}" if len(ids) else "none",
-    )
+    _require_ids("ids", ids, size)
     special = np.isin(np.arange(len(ids)), text.special)
     return Prompt(text.text, ids[:length], special[:length], tuple(map(str, ids[:length])))
+
+
+def _require_ids(what: str, ids: np.ndarray, size: int) -> None:
+    """Raise unless there are token ids, all of them below a size."""
+    fits = len(ids) > 0 and bool(((ids >= 0) & (ids < size)).all())
+    got = f"{ids.min()} to {ids.max()}" if len(ids) else "none"
+    require(fits, what, f"of tokens from 0 to {size - 1}", got)

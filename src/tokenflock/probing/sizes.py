@@ -5,7 +5,6 @@ config tells of, however large, before it compares the two.
 from __future__ import annotations
 
 import copy
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -13,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tokenflock.errors import UserError, require
-from tokenflock.files import received
 from tokenflock.probing._needs import torch, transformers
 from tokenflock.probing.fetching import quiet
-from tokenflock.probing.folders import weight_bytes
+from tokenflock.probing.folders import described, weight_bytes
 
-MOST = 2**26  # bytes of a config.json that is read
 LAYERS = 1_000  # also experts and blocks: shared ones take no bytes of the weights
 LITTLE = 2**24  # any model may have so large a size: positions may have no weights
 SPARE = 2**26  # numbers that any model may hold beside its weights, in tables and masks
@@ -33,7 +30,7 @@ def plain_sizes(folder: Path) -> None:
     """Refuse numbers in config.json that no model with the weights of the folder can have."""
     path = folder / "config.json"
     most = max(weight_bytes(folder), LITTLE)
-    for key, value in _numbers(_described(path)):
+    for key, value in _numbers(described(path)):
         if _COUNTS.search(key):
             require(
                 0 <= value <= LAYERS, f"{key} in {path}", f"from 0 to {LAYERS:,}", _short(value)
@@ -83,17 +80,6 @@ def _shapes(config: Any) -> dict[str, tuple[int, ...]]:
         return {}
     parts = [*network.named_parameters(), *network.named_buffers()]
     return {name: tuple(part.shape) for name, part in parts}
-
-
-def _described(path: Path) -> dict[str, Any]:
-    try:
-        described = json.loads(received(path, MOST))
-    except UserError:
-        raise
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON that can be read ({error})") from None
-    require(isinstance(described, dict), str(path), "an object", type(described).__name__)
-    return described
 
 
 def _numbers(described: dict[str, Any]) -> Iterator[tuple[str, float]]:

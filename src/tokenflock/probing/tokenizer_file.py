@@ -4,36 +4,29 @@ longer and longer, or fills it up to any length.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tokenflock.errors import UserError, require
-from tokenflock.files import received
+from tokenflock.errors import require
+from tokenflock.probing.folders import described
 
-MOST = 2**28  # bytes of a tokenizer.json that is read
 PARTS = 32  # normalizers, one after the other; as many pre-tokenizers
 PADDING = 2**20  # tokens that a text may be filled up to
+SPECIAL = 1000  # tokens that a template may add to a text
 _ONCE = ("ByteLevel", "Precompiled")  # each of them writes several characters for one
+PREPENDED = 64  # characters that one part may put before a text
 _PATTERNS = 8  # replaced patterns: each may double a text, by what it writes between characters
-_INSIDE = ("normalizers", "pretokenizers")
+_INSIDE = ("normalizers", "pretokenizers", "processors")
 
 
 def harmless(path: Path) -> None:
-    """Refuse a tokenizer that lengthens a text without need. A file that is not there is none."""
-    try:
-        told = json.loads(received(path, MOST))
-    except UserError:
-        raise
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON that can be read ({error})") from None
-    require(isinstance(told, dict), str(path), "an object", type(told).__name__)
-    for name in ("normalizer", "pre_tokenizer"):
+    """Refuse a tokenizer that lengthens a text without need."""
+    told = described(path)
+    for name in ("normalizer", "pre_tokenizer", "post_processor"):
         _check_parts(f"{name} in {path}", list(_parts(told.get(name))))
+    _check_templates(f"post_processor in {path}", list(_parts(told.get("post_processor"))))
     _check_padding(told.get("padding"), path)
 
 
@@ -59,8 +52,38 @@ def _check_parts(where: str, parts: list[dict[str, Any]]) -> None:
     for part in replaced:
         longer = f"{part.get('pattern')!r:.60} by {part.get('content')!r:.30}"
         require(not _lengthens(part), where, "one that lengthens no text", f"a Replace of {longer}")
+    for part in parts:
+        put = part.get("prepend")
+        long = isinstance(put, str) and len(put) > PREPENDED
+        require(
+            not long, where, f"one that prepends at most {PREPENDED} characters", f"{put!r:.30}"
+        )
     patterns = sum(_plain(part) is None and part.get("content") != "" for part in replaced)
     require(patterns <= _PATTERNS, where, f"of at most {_PATTERNS} replaced patterns", patterns)
+
+
+def _check_templates(where: str, parts: list[dict[str, Any]]) -> None:
+    """Refuse templates that repeat a text, or add many special tokens to it."""
+    for part in parts:
+        pieces, told = part.get("single"), part.get("special_tokens")
+        kinds = Counter[str]()
+        for piece in pieces if isinstance(pieces, list) else ():
+            kinds.update(_added(piece, told if isinstance(told, dict) else {}))
+        require(
+            kinds["text"] <= 1, where, "a template with one text", f"one with {kinds['text']:,}"
+        )
+        many = f"{kinds['special']:,}"
+        require(kinds["special"] <= SPECIAL, where, f"to add at most {SPECIAL:,} tokens", many)
+
+
+def _added(piece: Any, told: dict[str, Any]) -> dict[str, int]:
+    """What a piece of a template adds to a text: the text itself, or so many special tokens."""
+    piece = piece if isinstance(piece, dict) else {}
+    special = piece.get("SpecialToken")
+    name = special.get("id") if isinstance(special, dict) else None
+    token = told.get(name) if isinstance(name, str) else None
+    ids = token.get("ids") if isinstance(token, dict) else None
+    return {"text": int("Sequence" in piece), "special": len(ids) if isinstance(ids, list) else 0}
 
 
 def _plain(part: dict[str, Any]) -> str | None:
