@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import tokenflock as flock
+from tokenflock import gpt
 from tokenflock.cli import main
 from tokenflock.dynamics import SelfAttention
 from tokenflock.errors import UserError
@@ -227,3 +229,34 @@ def test_a_store_that_is_larger_than_its_chunks_is_not_read(store, monkeypatch):
     os.truncate("run.zarr/.tokenflock/blocks", 0)  # nothing is done
     with pytest.raises(UserError, match=r"run\.zarr has .* on disk and takes more than"):
         flock.load("run.zarr")
+
+
+# ---------------------------------------------------------------- folders that are written to
+
+
+def test_a_link_in_a_report_is_neither_read_nor_written_through(folder, capsys):
+    """Else running a report that was sent once more would replace a file of the reader."""
+    os.makedirs("report/data/perspective")
+    with open("mine.json", "w") as mine:
+        mine.write("mine")
+    os.symlink(os.path.abspath("mine.json"), "report/data/perspective/wendel.json")
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce", "perspective/fig6", "--out", "report"])
+    assert end.value.code == 2 and "is a link" in capsys.readouterr().err
+    with open("mine.json") as mine:
+        assert mine.read() == "mine"
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "watch.nc"])
+def test_a_link_in_a_checkpoint_is_neither_read_nor_written_through(name, folder):
+    old = Path(__file__).parents[1] / "data" / "v0.1" / "gpt"
+    shutil.copytree(old, "gpt")
+    shutil.copy(old / "config.json", "mine")
+    if os.path.exists(f"gpt/{name}"):
+        shutil.move(f"gpt/{name}", "mine")
+    os.symlink(os.path.abspath("mine"), f"gpt/{name}")
+    before = os.stat("mine").st_mtime_ns
+    for use in (gpt.load, gpt.train):
+        with pytest.raises(UserError):
+            use("gpt")
+    assert os.path.islink(f"gpt/{name}") and os.stat("mine").st_mtime_ns == before

@@ -24,6 +24,7 @@ from tokenflock.gpt.ladder import build
 from tokenflock.gpt.language import LanguageModel
 from tokenflock.gpt.settings import Schedule, Shape, told
 from tokenflock.gpt.text import Alphabet, from_json
+from tokenflock.sweeps.own import inside
 
 KIND = "tokenflock-gpt"  # model_type in config.json
 WEIGHTS = "model.safetensors"
@@ -85,6 +86,8 @@ def is_ours(folder: Any) -> bool:
 
 def _described(folder: Path) -> dict[str, Any] | None:
     """What config.json of a model says that was trained here; None where it is none."""
+    for name in WRITTEN:
+        inside(folder, name)
     try:
         described = received_json(folder / "config.json", MOST)
     except UserError:  # a pipe, a device, too large a file

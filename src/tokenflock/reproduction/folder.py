@@ -21,6 +21,7 @@ from tokenflock.pages.paper import page
 from tokenflock.reproduction.claim import FAILS, Claim
 from tokenflock.reproduction.item import Item, find
 from tokenflock.reproduction.outcome import Outcome
+from tokenflock.sweeps.own import refuse_links
 
 if TYPE_CHECKING:
     from tokenflock.plots.styles import ThemeName
@@ -41,7 +42,10 @@ class Folder:
         return alone(self.path, "writing this report")
 
     def refuse_foreign(self) -> None:
-        """Refuse a folder whose page or claims were not written here."""
+        """Refuse a folder whose page or claims were not written here, or that holds links, through
+        which files elsewhere would be read or replaced.
+        """
+        refuse_links(self.path)
         for name in ("index.html", "claims.json"):
             path = self.path / name
             if path.exists() and not (_old_report(self.path) or is_ours(path)):

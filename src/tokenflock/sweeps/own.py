@@ -1,4 +1,6 @@
-"""Files of a store: what belongs to it lies in it, and no link in it is followed."""
+"""Files of a folder that somebody may have sent: what belongs to it lies in it, and no link in it
+is followed.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +37,13 @@ def inside(root: str | os.PathLike[str], name: str, folder: bool = False) -> os.
     return about
 
 
+def refuse_links(root: str | os.PathLike[str]) -> None:
+    """Raise if a link, a pipe or a device lies anywhere in a folder."""
+    for folder, names, files in os.walk(root):
+        for name in (*names, *files):
+            inside(folder, name, folder=name in names)
+
+
 def _refuse(path: str, mode: int, folder: bool) -> None:
     """Refuse what is no folder, or no file, of the store itself."""
     if stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode):
@@ -42,12 +51,12 @@ def _refuse(path: str, mode: int, folder: bool) -> None:
     wanted = "a folder" if folder else "a file"
     if stat.S_ISLNK(mode):
         raise OddFile(
-            f"{path} is a link, which may lead out of the store; put {wanted} there, e.g. by a"
-            " copy of the store with cp -rL"
+            f"{path} is a link, which may lead out of the folder; put {wanted} there, e.g. by a"
+            " copy of the folder with cp -rL"
         )
     raise OddFile(
-        f"{path} must be {wanted} of the store, and is something else, e.g. a pipe or a device; get"
-        " the store anew"
+        f"{path} must be {wanted}, and is something else, e.g. a pipe or a device; get the folder"
+        " anew"
     )
 
 
