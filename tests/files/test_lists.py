@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,13 @@ def little(tmp_path, monkeypatch):
 
 
 def store(folder: Path) -> None:
-    options = {"t": 0.1, "frames": 2, "repeats": 2, "observe": [MeanCosine()], "out": "list.zarr"}
+    options: Any = {
+        "t": 0.1,
+        "frames": 2,
+        "repeats": 2,
+        "observe": [MeanCosine()],
+        "out": "list.zarr",
+    }
     flock.ensemble(SelfAttention(), Uniform(n=3, d=2), over={"beta": [1.0, 2.0]}, **options)
     path = folder / "list.zarr" / "zarr.json"
     path.write_text(path.read_text()[:-1] + f', "more": {LIST}}}')
