@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.page.node import NODE, answers, decoded, encoded, state
 from tokenflock.catalogue import entries
 from tokenflock.dynamics import SelfAttention
 from tokenflock.laboratory import collection
+from tokenflock.laboratory.ready import shipped_model
 from tokenflock.starts import Cap, Uniform
 
 STALE = "the code of the lab's programs has changed: run tools/lab_collection.py"
@@ -114,3 +116,15 @@ def test_the_plain_lab_needs_no_jax_and_is_the_same_page(shipped):
 
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
     assert flock.lab().html == ready_page().html
+
+
+def test_the_notice_tells_the_text_of_the_shipped_model():
+    """It is that of the script, and no other text stands in the file."""
+    root, told = Path(__file__).parents[2], shipped_model()
+    text = "".join(told["words"])
+    assert f'SENTENCE = "{text}"' in (root / "tools" / "lab_model.py").read_text(encoding="utf-8")
+    notice = (root / "NOTICE").read_text(encoding="utf-8")
+    assert f'"{text}"' in notice and "Python Software Foundation License" in notice
+    sentences = {key for key, value in told.items() if isinstance(value, str) and " " in value}
+    assert sentences == {"format", "title"}
+    assert "NOTICE" in (root / "pyproject.toml").read_text(encoding="utf-8")
