@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import tokenflock as flock
-from tests.probing.conftest import EXTRACTED, ids, small, torch
+from tests.probing.conftest import CONFIGS, EXTRACTED, SMALL, ids, small, torch
 from tests.probing.test_statistics import real_prompts
+from tokenflock.dynamics import Block
 from tokenflock.errors import UserError
+from tokenflock.precision import precision
 from tokenflock.probing import (
     Recording,
     choose,
@@ -19,6 +23,7 @@ from tokenflock.probing import (
     probe,
     reconstruction,
 )
+from tokenflock.solvers import Layer
 
 
 @pytest.mark.slow
@@ -205,3 +210,33 @@ def test_the_temperature_is_that_of_the_norm_which_attention_reads():
 def test_a_model_that_reserves_places_has_less_room():
     model = small("roberta")
     assert load(model).facts.room == model.config.max_position_embeddings - 2
+
+
+@pytest.mark.parametrize(("layers", "groups"), [(4, 2), (5, 3), (6, 2)])
+def test_an_albert_with_groups_runs_again_from_its_matrices(layers, groups, monkeypatch):
+    """transformers passes group int(k / (layers / groups)) at layer k, not k % groups."""
+    options = SMALL | {
+        "embedding_size": 8,
+        "num_hidden_layers": layers,
+        "num_hidden_groups": groups,
+    }
+    monkeypatch.setitem(CONFIGS, "albert", ("AlbertConfig", options))
+    model, prompts = small("albert"), ids(9, 5)
+    result = probe(model, prompts)
+    assert float(reconstruction(extract(load(model)), result).max()) < 1e-5
+    assert float(follow(model, prompts).sel(system="everything").alignment.min()) > 1 - 1e-6
+    x = result.x[0].values
+    for k in range(layers):
+        with precision("float64"):
+            w = jnp.full(9, 1 / 9)
+            block, before = Block.from_model(model, k), jnp.asarray(x[k], float)
+            after = Layer(h=1.0).step(block, jnp.zeros(()), before, w, jax.random.key(0))
+        np.testing.assert_allclose(after, x[k + 1], atol=1e-5)
+
+
+def test_an_albert_with_several_layers_in_a_group_is_refused(monkeypatch):
+    """It has several hidden states per layer of its config, so that half would be recorded."""
+    options = SMALL | {"embedding_size": 8, "inner_group_num": 2}
+    monkeypatch.setitem(CONFIGS, "albert", ("AlbertConfig", options))
+    with pytest.raises(UserError, match="inner_group_num of the model must be 1, got 2"):
+        probe(small("albert"), ids(9))

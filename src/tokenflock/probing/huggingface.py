@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tokenflock.probing.tokenizer_file import harmless
 
 WITHOUT = 'pass ready token ids: a JSON file of items {"text", "ids"}'
 DTYPES = ("float32", "float64", "bfloat16", "float16")
+Layer = TypeVar("Layer", TrainedLayer, Block)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class HuggingFaceModel:
                 f"the matrices of {config.model_type} are not known to tokenflock (positions enter"
                 f" its attention, or it has another feed-forward part); known are {names}"
             )
-        layers = [layer(part, config) for part in blocks(self.network)]
+        layers = self._in_order(layer)
         if layers[0].activation not in KNOWN:
             raise UserError(
                 f"the activation {layers[0].activation!r} is not known to tokenflock; known are"
@@ -115,7 +116,19 @@ class HuggingFaceModel:
         law = architecture(config.model_type).law
         if law is None:
             return [layer.as_block() for layer in self.blocks()]
-        return [law(part, config) for part in blocks(self.network)]
+        return self._in_order(law)
+
+    def _in_order(self, read: Callable[[Any, Any], Layer]) -> list[Layer]:
+        """Read each layer from its torch module, in the order in which they run; a layer that all
+        passes share once.
+        """
+        config = self.network.config
+        layers = [read(part, config) for part in blocks(self.network)]
+        if len(layers) == 1:
+            return layers
+        # ALBERT has several groups, each of consecutive layers; rounded as transformers does it
+        depth = config.num_hidden_layers
+        return [layers[int(k / (depth / len(layers)))] for k in range(depth)]
 
 
 def load(model: Any, variant: Variant = Variant()) -> HuggingFaceModel:
@@ -193,6 +206,8 @@ def _check_kind(config: Any) -> None:
             " no number of layers"
         )
     require_whole("num_hidden_layers of the model", config.num_hidden_layers, 1)
+    inner = getattr(config, "inner_group_num", 1)  # ALBERT would tell so many states per layer
+    require(inner == 1, "inner_group_num of the model", "1", inner)
 
 
 def _with_heads(network: Any, heads: int | None) -> Any:
