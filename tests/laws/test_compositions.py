@@ -87,13 +87,17 @@ def test_layers_with_noise_spread_as_brownian_motion_does():
 
     def shaken(i, x):
         noise = jnp.sqrt(h) * law.shake(0.0, x, w, jax.random.fold_in(jax.random.key(SEED), i))
-        return law.settle(x + noise)
+        return law.settle(0.0, x, x + noise)
 
     one = Layer(h=h).step(law, 0.0, x[:4], w[:4], jax.random.key(SEED))
     assert (
         np.abs(
             one
-            - law.settle(x[:4] + jnp.sqrt(h) * law.shake(0.0, x[:4], w[:4], jax.random.key(SEED)))
+            - law.settle(
+                0.0,
+                x[:4],
+                x[:4] + jnp.sqrt(h) * law.shake(0.0, x[:4], w[:4], jax.random.key(SEED)),
+            )
         ).max()
         < 1e-14
     )
@@ -123,8 +127,24 @@ def test_the_feed_forward_part_reads_and_writes_as_its_base_does(base, expected)
 
 def test_mix_ln_holds_the_radius_of_both_parts_until_tau():
     law = FeedForward(MLP, base=MixNorm(tau=5.0))
-    radial = jnp.sum(jnp.asarray(X) * law.force(T, jnp.asarray(X), W), axis=1)
+    radial = jnp.sum(jnp.asarray(X) * law.velocity(T, jnp.asarray(X), W), axis=1)
     assert np.abs(radial).max() < 1e-13
+
+
+@pytest.mark.parametrize("t", [T, 9.0], ids=["before", "after"])
+def test_a_layer_of_mix_ln_normalises_after_each_part_until_tau(t):
+    """r N(theta + h attention), then r N(theta + h perceptron); plain sums after tau."""
+    base, h, radius = MixNorm(tau=5.0), 0.7, np.linalg.norm(X, axis=1, keepdims=True)
+    said = np.asarray(PreNorm().force(t, jnp.asarray(X), W))
+    y = radius * unit(unit(X) + h * said) if t < 5 else X + h * said
+    z = perceptron(unit(y))
+    expected = radius * unit(unit(y) + h * z) if t < 5 else y + h * z
+    for law in (FeedForward(MLP, base=base), FeedForward(MLP, base=base).as_block()):
+        found = Layer(h=h).step(law, jnp.asarray(t), jnp.asarray(X), W, jax.random.key(0))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+        moved = Layer(h=1e-7).step(law, jnp.asarray(t), jnp.asarray(X), W, jax.random.key(0))
+        flow = law.velocity(jnp.asarray(t), jnp.asarray(X), W)
+        np.testing.assert_allclose((moved - X) / 1e-7, flow, atol=1e-5)
 
 
 @pytest.mark.parametrize("heads", [False, True], ids=["causal", "causal-heads"])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
+import tokenflock as flock
 from tokenflock.catalogue import entries
 from tokenflock.dynamics import (
     NGPT,
@@ -48,6 +49,8 @@ from tokenflock.observables import (
     Radius,
 )
 from tokenflock.observables.observable import Observable, on_sphere
+from tokenflock.solvers import Layer
+from tokenflock.starts import Given
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -147,6 +150,43 @@ def test_mix_norm_turns_tokens_of_every_radius_alike_before_the_switch():
     law = MixNorm(beta=1.3, Q=Q[0], K=K[0], V=V[0], tau=2.0)
     turns = [np.asarray(law.velocity(1.0, jnp.asarray(r * X), jnp.asarray(W))) / r for r in (1, 4)]
     np.testing.assert_allclose(*turns, rtol=1e-12, atol=1e-14)
+
+
+H = 0.7
+LAYERS = {  # tokens RADII X, or X on the sphere, after one step of `Layer(h=H)`
+    "pre": RADII * X + H * A,
+    "peri": RADII * X + H * unit(A),
+    "mix, before": RADII * unit(X + H * A),
+    "mix, at the switch": RADII * X + H * A,
+    "mix, after": RADII * X + H * A,
+    "post": unit(X + H * A),
+    "sqrt": unit(X + H * A / 2),
+    "ngpt": unit(X + H * 0.7 * unit(A)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_of_a_scheme_is_its_formula(name):
+    law, options, t, _ = (SCHEMES | ON_SPHERE)[name]
+    law = law(beta=1.3, Q=Q[0], K=K[0], V=V[0], **options)
+    x, w = jnp.asarray(RADII * X if name in SCHEMES else X), jnp.asarray(W)
+    for same in (law, law.as_block()):
+        found = Layer(h=H).step(same, jnp.asarray(t), x, w, jax.random.key(0))
+        np.testing.assert_allclose(found, LAYERS[name], rtol=1e-12, atol=1e-13)
+
+
+def test_mix_norm_under_layers_is_post_norm_until_the_switch_and_pre_norm_from_it():
+    start, options = Given(x=np.eye(2)), {"solver": Layer(h=1.0), "frames": 6, "t": 5.0}
+    mix, post = (
+        flock.simulate(law, start, **options).x.values
+        for law in (MixNorm(beta=1.0, tau=3.0), PostNorm(beta=1.0))
+    )
+    np.testing.assert_allclose(mix[:4], post[:4], rtol=1e-13)
+    assert np.einsum("td,td->t", mix[1:4, 0], mix[1:4, 1]) == pytest.approx(
+        [0.303401, 0.615407, 0.844542], abs=1e-6
+    )
+    pre = flock.simulate(PreNorm(beta=1.0), Given(x=post[3]), **(options | {"t": 2.0, "frames": 3}))
+    np.testing.assert_allclose(mix[3:], pre.x.values, rtol=1e-13)
 
 
 @pytest.mark.parametrize("bins", [1, 7, 40])

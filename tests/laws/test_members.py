@@ -139,7 +139,7 @@ def test_layers_are_steps_of_the_force_brought_back_to_the_sphere_each_at_its_ti
     for number in range(3):
         y = unit(y + h * (1 + T + number * h) * y * grow)
     np.testing.assert_allclose(law.layers(T, x, w, h, 3), y, rtol=1e-12)
-    np.testing.assert_allclose(law.settle(3 * x), X, rtol=1e-13)
+    np.testing.assert_allclose(law.settle(0.0, x, 3 * x), X, rtol=1e-13)
     tangent = X * grow - (X * X * grow).sum(axis=1, keepdims=True) * X
     np.testing.assert_allclose(law.velocity(0.0, 2 * x, w), tangent, rtol=1e-12, atol=1e-14)
 

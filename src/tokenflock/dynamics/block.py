@@ -201,6 +201,9 @@ class Block(Dynamics):
             )
         return super().velocity(t, x, w)
 
+    def tangent(self, t: Time, x: Tokens, v: Tokens) -> Tokens:
+        return self.norm.tangent(t, x, v)
+
     def shake(self, t: Time, x: Tokens, w: Weights, key: Key[Array, ""]) -> Tokens:
         said = jnp.zeros_like(x)
         if self.heads.number > 0:
@@ -329,8 +332,8 @@ class _Attention(_Sublayer):
             return jnp.zeros_like(x)
         return block.norm.write(t, x, block.attend(t, block.norm.read(x, FIRST), w), FIRST)
 
-    def settle(self, x: Tokens) -> Tokens:
-        return self.block.norm.settle(x, FIRST)
+    def settle(self, t: Time, x: Tokens, y: Tokens) -> Tokens:
+        return self.block.norm.settle(t, x, y, FIRST)
 
 
 class _FeedForward(_Sublayer):
@@ -340,8 +343,8 @@ class _FeedForward(_Sublayer):
         norm = self.block.norm
         return norm.write(t, x, self.block.feed_forward.think(t, norm.read(x, SECOND)), SECOND)
 
-    def settle(self, x: Tokens) -> Tokens:
-        return self.block.norm.settle(x, SECOND)
+    def settle(self, t: Time, x: Tokens, y: Tokens) -> Tokens:
+        return self.block.norm.settle(t, x, y, SECOND)
 
 
 def _biased(x: Float[Array, "h n m"], bias: Any) -> Float[Array, "h n m"]:

@@ -65,7 +65,11 @@ class Dynamics(Frozen):
         harm.
         """
         p = self.space.project(x)
-        return self.space.tangent(p, self.force(t, p, w))
+        return self.tangent(t, p, self.force(t, p, w))
+
+    def tangent(self, t: Time, x: Tokens, v: Tokens) -> Tokens:
+        """The part of an update v of tokens x that the flow keeps."""
+        return self.space.tangent(x, v)
 
     def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
         """A_ij: how much token i listens to token j, where the law has such a matrix."""
@@ -158,7 +162,7 @@ class Dynamics(Frozen):
     ) -> Tokens:
         """One sublayer of the layer map: x <- settle(x + h force + noise)."""
         y = x + h * self.force(t, x, w)
-        return self.settle(y if noise is None else y + noise)
+        return self.settle(t, x, y if noise is None else y + noise)
 
     def layers(self, t: Time, x: Tokens, w: Weights, h: Scalar | float, count: int) -> Tokens:
         """So many of them, one after the other, from time t on."""
@@ -168,9 +172,9 @@ class Dynamics(Frozen):
 
         return jax.lax.fori_loop(0, count, once, x)
 
-    def settle(self, x: Tokens) -> Tokens:
-        """Tokens after a step of the layer map, brought back to where they live."""
-        return self.space.project(x)
+    def settle(self, t: Time, x: Tokens, y: Tokens) -> Tokens:
+        """The tokens y, to which a layer at time t has moved x, brought back to where they live."""
+        return self.space.project(y)
 
     @property
     def place(self) -> Placement:
@@ -330,6 +334,12 @@ class Around(Dynamics):
     @property
     def interaction(self) -> Interaction | None:
         return self.base.interaction
+
+    def tangent(self, t: Time, x: Tokens, v: Tokens) -> Tokens:
+        return self.base.tangent(t, x, v)
+
+    def settle(self, t: Time, x: Tokens, y: Tokens) -> Tokens:
+        return self.base.settle(t, x, y)
 
     def attention_matrix(self, t: Time, x: Tokens, w: Weights) -> Rows:
         return self.base.attention_matrix(t, x, w)

@@ -28,6 +28,9 @@ class _Perceptron(Dynamics):
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         return self.block.think(t, x)
 
+    def settle(self, t: Time, x: Tokens, y: Tokens) -> Tokens:
+        return self.block.settle(t, x, y)
+
 
 class FeedForward(Around, MeanField):
     """Attention with a feed-forward part, both inside the projection.

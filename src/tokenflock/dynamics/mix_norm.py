@@ -14,6 +14,7 @@ class MixNorm(Scheme):
 
         dy_j/dt = r_j P_{theta_j} A_j for t < tau (the radius stays),   dy_j/dt = A_j for t >= tau
 
+    A layer is y <- r N(theta + h A) before tau, N(y) = y / |y|, and y <- y + h A after it.
     Source: arXiv 2510.22026.
 
     >>> MixNorm(beta=5.0, tau=2.0).tau
@@ -33,3 +34,9 @@ class MixNorm(Scheme):
 
     def field(self, t: Time, q: Points, x: Tokens, w: Weights) -> Points:
         return self.place.write(t, q, super().field(t, q, x, w))
+
+    def tangent(self, t: Time, x: Tokens, v: Tokens) -> Tokens:
+        return self.place.tangent(t, x, v)
+
+    def settle(self, t: Time, x: Tokens, y: Tokens) -> Tokens:
+        return self.place.settle(t, x, y)

@@ -149,7 +149,7 @@ class _TiledAttention(Dynamics):
                 lambda number: block.shift(beta(number)),
                 h,
                 count,
-                lambda y, u, h: self.settle(y + h * u),
+                lambda y, u, h: self.settle(t, y, y + h * u),
                 block.listening(),
                 block.interpret,
             )

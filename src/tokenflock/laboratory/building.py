@@ -111,8 +111,8 @@ class _Saying(Dynamics):
     def force(self, t: Time, x: Tokens, w: Weights) -> Tokens:
         return self.block.norm.write(t, x, self.said, FIRST)
 
-    def settle(self, x: Tokens) -> Tokens:
-        return self.block.norm.settle(x, FIRST)
+    def settle(self, t: Time, x: Tokens, y: Tokens) -> Tokens:
+        return self.block.norm.settle(t, x, y, FIRST)
 
 
 def _read(block: Any, now: Moment) -> Points:

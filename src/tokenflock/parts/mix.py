@@ -15,6 +15,8 @@ class Mix(Placement):
 
         dy/dt = |y| P_{y/|y|} u for t < tau,   dy/dt = u for t >= tau
 
+    A layer is y <- |y| N(y/|y| + h u) before tau, N(y) = y / |y|, and y <- y + h u after it.
+
     >>> Mix(tau=2.0).tau
     2.0
     """
@@ -26,8 +28,13 @@ class Mix(Placement):
         return normalise(y)
 
     def write(self, t: Time, y: Points, u: Points, k: int = FIRST) -> Points:
-        length = jnp.sqrt(jnp.sum(y * y, axis=-1, keepdims=True))
-        return jnp.where(t < self.tau, length * Sphere().tangent(normalise(y), u), u)
+        return jnp.where(t < self.tau, _length(y) * u, u)
+
+    def tangent(self, t: Time, y: Points, v: Points) -> Points:
+        return jnp.where(t < self.tau, Sphere().tangent(normalise(y), v), v)
+
+    def settle(self, t: Time, x: Points, y: Points, k: int = FIRST) -> Points:
+        return jnp.where(t < self.tau, _length(x) * normalise(y), y)
 
     @property
     def takes_noise(self) -> bool:
@@ -36,3 +43,7 @@ class Mix(Placement):
     @property
     def keeps_cones(self) -> bool:
         return False
+
+
+def _length(y: Points) -> Points:
+    return jnp.sqrt(jnp.sum(y * y, axis=-1, keepdims=True))

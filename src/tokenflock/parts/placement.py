@@ -17,7 +17,8 @@ FIRST, SECOND = 0, 1  # the sublayers of a block: attention, the feed-forward pa
 class Placement(Part):
     """The place of the norm: what a sublayer reads of the stream y, and how it writes to it.
 
-    A sublayer F moves the stream by dy/dt = write(t, y, F(read(y))).
+    A sublayer F moves the stream by the flow dy/dt = tangent(t, y, u), u = write(t, y, F(read(y))),
+    and by the layer map y <- settle(t, y, y + h u).
     """
 
     @property
@@ -33,8 +34,12 @@ class Placement(Part):
         """What the update u of sublayer k does to the stream."""
         return u
 
-    def settle(self, y: Points, k: int = FIRST) -> Points:
-        """The stream after the step of sublayer k in a layer map."""
+    def tangent(self, t: Time, y: Points, v: Points) -> Points:
+        """The part of an update v that the flow keeps."""
+        return self.space.tangent(y, v)
+
+    def settle(self, t: Time, x: Points, y: Points, k: int = FIRST) -> Points:
+        """The stream after sublayer k of a layer map, which has moved x to y."""
         return self.space.project(y)
 
     @property

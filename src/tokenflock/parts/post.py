@@ -5,7 +5,7 @@ from __future__ import annotations
 from tokenflock.errors import require
 from tokenflock.parts._layer_norm import LayerNorm
 from tokenflock.parts.placement import FIRST, Placement, normed, width
-from tokenflock.shapes import Points
+from tokenflock.shapes import Points, Time
 from tokenflock.spaces import Euclidean, Space, Sphere
 
 
@@ -32,7 +32,7 @@ class Post(Placement):
     def space(self) -> Space:
         return Sphere() if self.first is None else Euclidean()
 
-    def settle(self, y: Points, k: int = FIRST) -> Points:
+    def settle(self, t: Time, x: Points, y: Points, k: int = FIRST) -> Points:
         return normed(self.first if k == FIRST else self.second, y)
 
     @property
