@@ -87,11 +87,14 @@ def test_standard_input(minilm, tmp_path, monkeypatch):
 
 
 def test_one_line_for_each_mistake(folder, tmp_path, capsys):
+    table = tmp_path / "rows.csv"
+    table.write_text("title,body\na,One.\n")
     for tokens, said in (
         (("probe",), "name one model"),
         (("probe", "no/such-model", "--string", "x"), "hf download no/such-model"),
         (("probe", folder, "--string", "x"), "no tokenizer of its own"),
         (("probe", folder, "--text", tmp_path / "none.txt"), "none.txt"),
+        (("probe", folder, "--text", table), "names a column 'text'"),
         (("probe", folder, "--minimum", 100), "the longest has 50"),
         (("probe", folder, "--string", "x", "--text", "y"), "give one of"),
     ):

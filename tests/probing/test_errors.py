@@ -138,7 +138,7 @@ def test_files_of_texts(tmp_path):
     plain = tmp_path / "a.txt"
     plain.write_text("One.\n\nTwo.\n \nThree.")
     assert [one.text for one in texts.from_file(plain)] == ["One.", "Two.", "Three."]
-    (tmp_path / "b.csv").write_text('""\n" One, ""two"" . \n"\n')
+    (tmp_path / "b.csv").write_text('text\n""\n" One, ""two"" . \n"\n')
     assert [one.text for one in texts.from_file(tmp_path / "b.csv")] == ['One, "two" .']
     (tmp_path / "prompts.json").write_text(
         json.dumps([{"text": "x", "ids": [1, 2], "special": [0]}, "plain"])

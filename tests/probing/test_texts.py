@@ -7,10 +7,14 @@ import json
 import os
 import sys
 import threading
+from collections import UserDict
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import tokenflock as flock
 from tests.probing.made import Made, layer
 from tokenflock.errors import UserError
 from tokenflock.probing import Recording, Selection, Text, Variant, choose, texts
@@ -37,10 +41,56 @@ def test_paragraphs_end_at_blank_lines_and_long_lines_are_paragraphs():
     assert paragraphs(" \n\n ") == []
 
 
-def test_a_table_gives_a_text_for_each_row_even_over_lines(tmp_path):
-    path = tmp_path / "rows.CSV"
-    path.write_text('one,two\n"three\nfour",five\n')
-    assert [one.text for one in from_file(path)] == ["one two", "three\nfour five"]
+NO_TEXTS = {
+    "nothing": None,
+    "an empty list": [],
+    "a number": 3,
+    "ids": [2, 7, 3],
+    "nested ids": [[2, 7, 3]],
+    "nested texts": [["One.", "Two."]],
+    "a mapping of texts": {"a": "One.", "b": "Two."},
+    "the output of a tokenizer": UserDict(input_ids=[[2, 7, 3]], attention_mask=[[1, 1, 1]]),
+    "an array": np.array([[2, 7, 3]]),
+    "bytes": b"One.",
+    "a list of bytes": [b"One."],
+    "paths": [Path("one.txt")],
+    "an open file": io.StringIO("One.\nTwo."),
+    "a set, which has no order": {"One.", "Two."},
+}
+
+
+@pytest.mark.parametrize("name", NO_TEXTS)
+def test_what_is_no_text_is_refused_with_the_remedy(name):
+    with pytest.raises(UserError, match="texts must be a text, a Path, or a list of texts") as told:
+        flock.probe(Made([layer(1)]), NO_TEXTS[name])
+    assert "pass a list of strings, and ready token ids as Text(" in str(told.value)
+    assert type(NO_TEXTS[name]).__name__ in str(told.value) and "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(("name", "comma"), [("rows.CSV", ","), ("rows.tsv", "\t")])
+def test_a_table_gives_its_column_text_even_over_lines(tmp_path, name, comma):
+    path = tmp_path / name
+    path.write_text(f'name{comma}text\n1{comma}"three\nfour"\n2\n3{comma}five\n')
+    assert [one.text for one in from_file(path)] == ["three\nfour", "five"]
+
+
+@pytest.mark.parametrize("header", ["one,two", "a text without a header", "text,text", ""])
+def test_a_table_without_a_column_text_is_refused(tmp_path, header):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"{header}\n1,2\n")
+    with pytest.raises(UserError, match="whose first line names a column 'text', got"):
+        from_file(path)
+
+
+@pytest.mark.parametrize("name", ["items.jsonl", "items.ndjson"])
+def test_lines_of_json_are_items_each(tmp_path, name):
+    path = tmp_path / name
+    path.write_text('{"text": "One.\u2028Still one.", "label": 3}\n\n"Two."\r\n{"ids": [4]}\n')
+    assert from_file(path) == [Text("One.\u2028Still one."), Text("Two."), Text("", (4,))]
+    for wrong, said in (("One.\nTwo.", "is not JSON"), ('{"body": "a"}', "of items")):
+        path.write_text(wrong)
+        with pytest.raises(UserError, match=said):
+            from_file(path)
 
 
 def test_a_file_of_items_gives_texts_and_ids(tmp_path):
@@ -70,7 +120,7 @@ def test_what_cannot_be_read_is_told(tmp_path):
         from_file(tmp_path / "latin.txt")
     with pytest.raises(UserError, match="No such file"):
         from_file(tmp_path / "none.txt")
-    (tmp_path / "empty.csv").write_text("\n")
+    (tmp_path / "empty.csv").write_text("text\n")
     with pytest.raises(UserError, match="holds no text"):
         from_file(tmp_path / "empty.csv")
 
@@ -79,7 +129,7 @@ def test_texts_beside_a_model_are_ids_before_tables_before_plain_ones(tmp_path):
     assert beside(tmp_path) is None
     for name, content, found in (
         ("prompts.txt", "plain", "plain"),
-        ("prompts.csv", "a table", "a table"),
+        ("prompts.csv", "text\na table", "a table"),
         ("prompts.json", '["items"]', "items"),
     ):
         (tmp_path / name).write_text(content)

@@ -36,7 +36,8 @@ class TextOptions:
         str | None,
         Parameter(
             help=(
-                "a file (.txt: paragraphs, .csv, .json: ready ids), or - for standard input"
+                "a file (.txt: paragraphs; .csv: its column text; .json, .jsonl: texts or ready"
+                " ids), or - for standard input"
                 " [default: what lies beside the "
                 "model as prompts.json, else the manual of Python]"
             ),

@@ -42,8 +42,8 @@ def probe(
       model: a folder (of transformers, or one that `tokenflock gpt train` wrote), a name on the
         Hugging Face hub, a model of transformers that is loaded already, or what
         `tokenflock.probing.load` gave.
-      texts: one text, many, a `Path`, or what `tokenflock.probing.texts` gives (ready ids for
-        models without a tokenizer).
+      texts: one text, a list of them, a `Path` (.txt: paragraphs; .csv: its column `text`; .json
+        or .jsonl: items), or `tokenflock.probing.Text`s (ready ids for models without a tokenizer).
       depth: passes of the layer, for models whose layers share their weights (ALBERT); those of its
         config unless given.
       variant: `Variant(heads, untrained, seed, dtype, device)`, how the model departs from its

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import re
 import sys
@@ -20,6 +21,8 @@ from tokenflock.files import parsed_json, received, require_expandable
 # texts, or ready ids, that lie beside a model
 PROMPTS = ("prompts.json", "prompts.csv", "prompts.txt")
 MOST = 2**30  # bytes of a file that is read
+_TABLES = {".csv": ",", ".tsv": "\t"}  # and what parts their columns
+_LINES = (".jsonl", ".ndjson")  # an item of JSON on each line
 _WRAPPED = 300  # characters: a longer line was not wrapped by hand
 
 
@@ -47,22 +50,30 @@ def as_texts(texts: Texts) -> list[Text]:
         texts = [texts]
     elif isinstance(texts, os.PathLike):
         texts = from_file(texts)
-    items = [Text(item) if isinstance(item, str) else item for item in texts]
-    kinds = all(isinstance(item, Text) for item in items)
-    require(bool(items) and kinds, "texts", "a text, a Path, or a list of texts", f"{texts!r:.80}")
+    # a mapping would give its keys, an open file its lines, and neither is a sequence
+    given = list(texts) if isinstance(texts, Sequence) else []
+    items = [Text(item) if isinstance(item, str) else item for item in given]
+    require(
+        bool(items) and all(isinstance(item, Text) for item in items),
+        "texts",
+        "a text, a Path, or a list of texts",
+        f"{type(texts).__name__} {texts!r:.60}".replace("\n", " "),
+        "pass a list of strings, and ready token ids as Text('name', ids=(2, 7, 3))",
+    )
     return items
 
 
 def from_file(path: str | os.PathLike[str], pipe: bool = True) -> list[Text]:
-    """The texts of a file: paragraphs of a plain one, rows of a .csv, items of a .json (`{"text",
-    "ids"}` or strings).
+    """Return the texts of a file: paragraphs of a plain one, the column `text` of a .csv or .tsv,
+    items of a .json list or of the lines of a .jsonl (`{"text", "ids"}` or strings).
     """
     path = Path(path)
     told = content(path, pipe=pipe)
-    if path.suffix.lower() == ".json":
-        return _items(told, path)
+    kind = path.suffix.lower()
+    if kind == ".json" or kind in _LINES:
+        return _items(told, path, lines=kind in _LINES)
     require_expandable(told.encode(), b"\n", path)  # each line may be a text
-    texts = _rows(told, path) if path.suffix.lower() == ".csv" else paragraphs(told)
+    texts = _rows(told, path, _TABLES[kind]) if kind in _TABLES else paragraphs(told)
     if not texts:
         raise UserError(f"{path} holds no text")
     return texts
@@ -170,18 +181,28 @@ def _texts(parts: Iterable[str]) -> list[Text]:
     return [Text(part.strip()) for part in parts if part.strip()]
 
 
-def _rows(told: str, path: Path) -> list[Text]:
+def _rows(told: str, path: Path, comma: str) -> list[Text]:
     try:
-        rows = csv.reader(told.splitlines(keepends=True))
-        return _texts(" ".join(row) for row in rows)
+        table = csv.DictReader(told.splitlines(keepends=True), delimiter=comma)
+        columns = list(table.fieldnames or [])
+        wanted = "a table whose first line names a column 'text'"
+        remedy = "name the column of the texts so; others are not read"
+        require(columns.count("text") == 1, str(path), wanted, f"{columns!r:.80}", remedy)
+        return _texts(row["text"] or "" for row in table)
     except csv.Error as error:
         raise UserError(f"{path} is no table that can be read ({error})") from None
 
 
-def _items(told: str, path: Path) -> list[Text]:
+def _items(told: str, path: Path, lines: bool) -> list[Text]:
     wanted = 'a list of texts or of items {"text": ..., "ids": [...]}'
+    data = told.encode()
+    if lines:
+        require_expandable(data, b",[{:\n", path)
     try:
-        items = parsed_json(told.encode(), path)
+        if lines:
+            items = [json.loads(line) for line in told.split("\n") if line.strip()]
+        else:
+            items = parsed_json(data, path)
     except UserError:
         raise
     except (ValueError, RecursionError) as error:
