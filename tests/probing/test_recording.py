@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from tests.probing.conftest import ids, small, torch
 from tokenflock.errors import SimulationError, UserError
-from tokenflock.probing import Recording, hooks, probe, recording
+from tokenflock.probing import Recording, Variant, hooks, probe, recording
 from tokenflock.probing.architectures.architecture import Tap
 from tokenflock.probing.model import Prompt
 
@@ -179,6 +180,19 @@ class Plain(torch.nn.Module):
 def test_where_attention_ends_must_be_known():
     with pytest.raises(UserError, match="does not know where x ends its attention"):
         recording._between(Network())
+
+
+@pytest.mark.parametrize("kind", ["albert", "roberta", "gpt2", "gpt_neox"])
+def test_in_float64_padding_changes_nothing_even_in_a_deep_model(kind):
+    depth, record = 48 if kind == "albert" else None, Recording(sublayers=True)
+    variant = Variant(depth=depth, dtype="float64")
+    together = probe(small(kind), ids(5, 30), record=record, variant=variant)
+    alone = probe(small(kind), ids(5), record=record, variant=variant)
+    assert json.loads(together.attrs["recipe"])["dtype"] == "float64"
+    for name in ("x", "x_attention"):
+        assert together[name].dtype == np.float64
+        here = together[name][0, :, :5]
+        np.testing.assert_allclose(here, alone[name][0], rtol=0, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("kind", ["albert", "roberta", "gpt2", "gpt_neox"])

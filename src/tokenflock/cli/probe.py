@@ -90,7 +90,13 @@ class ModelOptions:
     ] = False
     batch: Annotated[int, Parameter(help="prompts run at once")] = 1
     dtype: Annotated[
-        str | None, Parameter(help="float32, float64, bfloat16 or float16 [default: float32]")
+        str | None,
+        Parameter(
+            help=(
+                "float32, float64 (for deep models, which amplify rounding), bfloat16 or float16"
+                " [default: float32]"
+            )
+        ),
     ] = None
     device: Annotated[
         str | None, Parameter(help="where torch runs [default: a GPU if there is one]")

@@ -25,7 +25,7 @@ class Variant:
     seed: int = 0
     "of the fresh weights"
     dtype: str | None = None
-    "'float32' unless given; 'float64', 'bfloat16', 'float16'"
+    "'float32' unless given; 'float64' (deep models amplify rounding), 'bfloat16', 'float16'"
     device: str | None = None
     "where torch runs; a GPU if there is one unless given"
 
