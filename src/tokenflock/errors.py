@@ -31,7 +31,8 @@ def overflowed(what: str, dtype: str) -> str:
     """What to say of a run that left the numbers."""
     return (
         f"{what} is not finite in {dtype}: it overflowed. Take dtype='float64', a smaller beta or"
-        " step, Energy(log=True), or the clock 'peak' for unnormalised attention"
+        " step, Energy(log=True), the clock 'peak' for unnormalised attention, or more rounds of"
+        " SinkhornWeighing"
     )
 
 

@@ -138,7 +138,8 @@ def _check(
     if not bool(jnp.isfinite(law.velocity(begin, x, w)).all()):
         raise SimulationError(
             f"the velocity of {name} is not a number at t = {float(begin):g}: a parameter is NaN or"
-            " infinite, or the force overflows; take finite parameters or a smaller beta"
+            " infinite, the force overflows, or Sinkhorn's weights were not found; take finite"
+            " parameters, a smaller beta, or more rounds of SinkhornWeighing"
         )
     steps = int(solution.stats["num_steps"])
     if solution.result == diffrax.RESULTS.dt_min_reached:

@@ -10,12 +10,13 @@ from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines import tangents
 from tokenflock.engines.place import placed
-from tokenflock.errors import require
+from tokenflock.errors import SimulationError, require
 from tokenflock.precision import cast, precision
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.flow_map import step_count
+from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import check, check_kinds
 from tokenflock.verbs.simulate import default_solver
@@ -128,6 +129,9 @@ def _derivative(
             move = after - x
         before, behind = (np.asarray(law.space.frame(points)) for points in (x, after))
         J = tangents.restricted(D, before, behind)
+    if not np.isfinite(J).all():
+        ways = remedies(dynamics, "float64")
+        raise SimulationError(f"the derivative of {dynamics!r:.200} is not finite; {ways}")
     speed = float(np.linalg.norm(np.asarray(move), axis=1).max())
     recipe = {"dynamics": dynamics, "start": start, "t": t, "seed": seed}
     return J, before, speed, recipe if t is None else recipe | {"solver": solver}

@@ -26,6 +26,7 @@ from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.flow_map import step_count
+from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import check, check_kinds
 
@@ -124,7 +125,7 @@ def _stretched(
                 progress(done / (waiting + counted))
     stretched, end = np.concatenate(grown)[waiting:], np.asarray(x)
     if not np.isfinite(end).all() or np.isnan(stretched).any():
-        raise SimulationError(f"{dynamics!r} left the numbers; take a smaller beta or step")
+        raise SimulationError(f"{dynamics!r} left the numbers; {remedies(dynamics, 'float64')}")
     return stretched, end
 
 

@@ -8,6 +8,7 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.dynamics.unnormalised import Clock, Unnormalised
 from tokenflock.observables.energy import Energy
 from tokenflock.observables.observable import Observable
+from tokenflock.parts.sinkhorn_weighing import SinkhornWeighing
 
 
 def remedies(dynamics: Dynamics, dtype: str, observe: Sequence[Observable] = ()) -> str:
@@ -22,6 +23,9 @@ def remedies(dynamics: Dynamics, dtype: str, observe: Sequence[Observable] = ())
     laws = dynamics.layers_around
     ways = ["dtype='float64'"] if dtype == "float32" else []
     ways.append("a smaller beta or step")
+    weighing = getattr(dynamics.core, "attention", None)
+    if isinstance(weighing, SinkhornWeighing):
+        ways.append(f"more rounds of Sinkhorn's weights (now {weighing.rounds:,} at most)")
     if any(isinstance(each, Energy) and not each.log for each in observe):
         ways.append("Energy(log=True)")
     if any(isinstance(law, Unnormalised) and law.clock is Clock.PAPER for law in laws):
