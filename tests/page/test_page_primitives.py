@@ -614,6 +614,25 @@ def test_branches_and_loops(tmp_path):
             a, b, k = b, a + w[2] * b, k + 1
         return np.array([a, b, k])
 
+    def halved(x, w):
+        """Rows are halved by themselves, until each is short: `vmap` of a loop."""
+
+        def until_short(row):
+            go = lambda s: jnp.sum(s[0] ** 2) > 0.1 * w[0]  # noqa: E731
+            return lax.while_loop(go, lambda s: (s[0] / 2, s[1] + 1), (row, 0.0))
+
+        short, turns = jax.vmap(until_short)(x[:3] * jnp.array([[1.0], [9.0], [50.0]]))
+        return jnp.concatenate([short.reshape(-1), turns])
+
+    def halved_by_hand(x, w):
+        short, turns = [], []
+        for row in x[:3] * np.array([[1.0], [9.0], [50.0]]):
+            turns.append(0)
+            while np.sum(row**2) > 0.1 * w[0]:
+                row, turns[-1] = row / 2, turns[-1] + 1
+            short.append(row)
+        return np.concatenate([*short, turns])
+
     def once(x, w):
         turn = lambda c, row: (c + w[0] * row, (c * row, row[1]))  # noqa: E731
         last, (one, two) = lax.scan(turn, x[1], x[:1])
@@ -624,6 +643,7 @@ def test_branches_and_loops(tmp_path):
     theirs = {f"way {k}": lambda x, w, k=k: ways[min(max(k, 0), 3)](x) for k in (-3, 0, 1, 2, 3, 9)}
     ours |= {"scan": scanned, "back": lambda x, w: scanned(x, w, True), "while": fibonacci}
     theirs |= {"scan": walked, "back": lambda x, w: walked(x, w, True), "while": by_hand}
+    ours["batch of whiles"], theirs["batch of whiles"] = halved, halved_by_hand
     ours |= {
         "once": once,
         "repeat": lambda x, w: lax.fori_loop(0, 5, lambda k, y: y @ y.T @ y / 9 + k, x),

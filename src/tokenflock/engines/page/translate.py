@@ -227,9 +227,10 @@ def _while(g: Graph, eqn: Any, arrays: Sequence[Field]) -> list[Field]:
             in_memory(g, avals[k].shape, g.given(name, *made[k])) for k, name in enumerate(outputs)
         ]
         (going,) = closed(g, params["cond_jaxpr"], [*first, *state])
-        test = stored(g, going)
+        any_going = sums.over(g, "||", going.shape, (), going.at) if going.shape else going.at(())
+        test = stored(g, Field((), "bool", lambda index: any_going))
         results = closed(g, params["body_jaxpr"], [*fixed, *state])
-        buffers = [stored(g, array) for array in results]
+        buffers = [stored(g, _where(g, going, *pair)) for pair in zip(results, state)]
         lines = [*g.emit([test]), f"if (!{test.name}[0]) break;", *g.emit(buffers)]
         lines += _copies([buffer.name for buffer in buffers], outputs)
         begin = [f"{b}.set({a}.subarray(0, {b}.length));" for a, b in zip(names, outputs)]
@@ -237,6 +238,17 @@ def _while(g: Graph, eqn: Any, arrays: Sequence[Field]) -> list[Field]:
 
     buffers = g.statement([*inputs, *outer], write, made)
     return [in_memory(g, aval.shape, buffer) for aval, buffer in zip(avals, buffers)]
+
+
+def _where(g: Graph, going: Field, new: Field, old: Field) -> Field:
+    """What a turn of a loop made, for those systems of a batch, its first axes, that go on."""
+    if not going.shape:
+        return new
+    return Field(
+        new.shape,
+        new.dtype,
+        lambda index: select(g, going.at(index[: len(going.shape)]), old.at(index), new.at(index)),
+    )
 
 
 LOOPS: dict[str, Callable] = {
