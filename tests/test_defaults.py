@@ -11,8 +11,10 @@ from pathlib import Path
 
 import tokenflock as flock
 from tokenflock.catalogue import KINDS, entries
+from tokenflock.dynamics import Hardmax, Noisy, SelfAttention
 from tokenflock.meanfield import evolution
-from tokenflock.verbs import schedule
+from tokenflock.solvers import RK4, Heun, Layer
+from tokenflock.verbs import accuracy, lyapunov, schedule, simulate
 
 TABLE = Path(__file__).parent / "data" / "defaults.txt"
 
@@ -27,6 +29,15 @@ def defaults() -> Iterator[str]:
     for home in (flock, flock.meanfield, flock.probing, flock.gpt):
         for name in sorted(home.__all__):
             yield from _signature(home.__name__, name, getattr(home, name))
+    laws = SelfAttention(), Hardmax(), Noisy()
+    for law in laws:
+        name = type(law).__name__
+        for number, solver in enumerate(accuracy.schemes(law, None)):
+            yield f"solver of an ensemble of {name}, {number}: {solver!r}"
+        if not law.noisy:
+            yield f"solver of simulate for {name}: {simulate.default_solver(law)!r}"
+    yield f"solver of phase_diagram: {Layer()!r}, of steer: {Heun()!r}"
+    yield f"solver of lyapunov: {RK4(h=lyapunov.FIRST)!r} or a shorter step"
     for home in (schedule, evolution):  # of t and frames, which times take the place of
         yield f"{home.__name__} t = {home.LAST}, frames = {home.FRAMES}"
 

@@ -27,6 +27,10 @@ class OverflowWarning(RuntimeWarning):
     """Part of a result left the numbers; the rest of it is good."""
 
 
+class AccuracyWarning(UserWarning):
+    """Steps of time are too long for the tolerance, in some cells of a result."""
+
+
 def overflowed(what: str, dtype: str) -> str:
     """What to say of a run that left the numbers."""
     return (

@@ -92,6 +92,10 @@ class EnsembleOptions:
         Parameter(help="float32 or float64 [default: float32 where it resolves all thresholds]"),
     ] = None
 
+    tolerance: Annotated[
+        float, Parameter(help="error of time stepping, as a share of the largest value")
+    ] = 1e-3
+
     def asked(self) -> dict[str, Any]:
         """The same for `phase_diagram`."""
         given = self.quantiles

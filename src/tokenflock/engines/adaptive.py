@@ -145,11 +145,15 @@ def _check(
     if solution.result == diffrax.RESULTS.dt_min_reached:
         raise SimulationError(
             f"{name} is too stiff for the adaptive solver: after {steps} steps its steps are so"
-            f" short that {solver.max_steps} more would not reach t = {block[-1]:g}; take the layer"
-            " map Layer(h=0.1), a solver of fixed step such as RK4(h=0.01), a smaller beta, or a"
-            " looser rtol"
+            f" short that {solver.max_steps} more would not reach t = {block[-1]:g}; {_remedy(law)}"
         )
     raise SimulationError(
         f"the adaptive solver gave up before t = {block[-1]:g} after {steps} steps: raise max_steps"
-        f" (now {solver.max_steps}), loosen rtol, or use a solver of fixed step such as RK4(h=0.01)"
+        f" (now {solver.max_steps}), or {_remedy(law)}"
     )
+
+
+def _remedy(law: Dynamics) -> str:
+    """Return what to do about a law that is too stiff."""
+    merge = "coalesce=1e-9, which joins tokens that have met, " if law.exchangeable else ""
+    return f"take {merge}Adaptive(method='chebyshev', rtol=1e-7), or a shorter time"

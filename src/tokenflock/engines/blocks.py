@@ -70,7 +70,7 @@ def run_block(
         law, solver, observables = fill(parts, paths, values)
         running = law if tiles is None else tiles.law(law)
         step_on = advance(solver, running, w, key, x.dtype)
-        look, length = _look(law, tiles), 1 if tiles is None else tiles.round
+        look, length = measured_by(law, tiles), 1 if tiles is None else tiles.round
 
         def once(_, carry):
             now, passage = carry
@@ -105,8 +105,10 @@ def run_block(
     return jax.vmap(system)(x, keys, swept, first, passed)
 
 
-def _look(law: Dynamics, tiles: Tiles | None) -> Callable[[Observable, Array, Array], Array]:
-    """How an observable is measured on tokens of this law."""
+def measured_by(
+    law: Dynamics, tiles: Tiles | None = None
+) -> Callable[[Observable, Array, Array], Array]:
+    """Return how observables are measured on tokens of this law."""
     if tiles is not None:
         return by_strips
     if isinstance(law.space, Sphere):

@@ -12,15 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tokenflock.engines import batch, lanes, sharing
+from tokenflock.engines import batch, controlled, lanes, sharing
 from tokenflock.engines.blocks import Tiles
 from tokenflock.engines.job import Finished, Job, Values
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.peaks import peaked
 from tokenflock.engines.systems import Systems
-from tokenflock.errors import UserError
+from tokenflock.errors import SimulationError, UserError, require
 from tokenflock.matrices._random import RandomMatrices
 from tokenflock.observables.observable import STRIP
+from tokenflock.solvers.adaptive import Adaptive
 
 ENGINES = ("auto", "batch", "resident", "tiled", "lanes")
 TENSOR_CORES = (  # three products of rounded halves recover single precision on a GPU
@@ -49,6 +50,11 @@ def choose(name: str, job: Job, systems: Systems, count: int, memory: float | No
     if name not in ENGINES:
         raise UserError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")
     rotated = systems.rotates(job)
+    if isinstance(job.solver, Adaptive):
+        require(name == "auto", "engine", "'auto', with steps of controlled length", name)
+        chunk = _chunk("batch", job, systems, rotated, *systems.start.shape, count, memory)
+        run = partial(_run, "controlled", job, systems, rotated, chunk)
+        return Choice("controlled", "steps are of controlled length", rotated, chunk, run)
     n, d = systems.start.shape
     d = n if rotated else d
     gpu = jax.default_backend() == "gpu"
@@ -166,17 +172,12 @@ def _run(
         if len(done := done[done < count]):
             finished(done, values)
 
-    if name == "resident" or not packets:
-        x, keys = systems.draw(ids, rotated)
-    else:  # drawn in packets of one shape, so that nothing is compiled for the last, smaller one
-        size = packet(*systems.start.shape)
-        parts = [_packet(systems, ids[k : k + size], rotated) for k in range(0, len(ids), size)]
-        x = np.concatenate([part[0] for part in parts])
-        keys = jax.random.wrap_key_data(jnp.concatenate([part[1] for part in parts]))
-    if systems.matrices is not None:
-        job, swept = _with_matrices(job, systems, systems.matrices, ids, swept)
-        swept = [np.asarray(values) for values in swept] if packets else swept
-    if name == "resident":
+    job, x, keys, swept = drawn(job, systems, ids, swept, rotated)
+    if name == "controlled":
+        values, reached = controlled.run(job, x, keys, swept, tell=tell)
+        if not reached.all():
+            raise SimulationError(controlled.stiff(job.law, job.solver))
+    elif name == "resident":
         values = _resident().run(
             job,
             jnp.asarray(x),
@@ -196,6 +197,26 @@ def _run(
     if not packets or name == "resident":
         tell(np.arange(count), values)
     return {key: value[:count] for key, value in values.items()}
+
+
+def drawn(
+    job: Job, systems: Systems, ids: np.ndarray, swept: list[Any], rotated: bool
+) -> tuple[Job, Any, Any, list[Any]]:
+    """Return the job with its random matrices, the tokens and keys of noise of these systems, and
+    what differs between them.
+    """
+    if jax.default_backend() == "gpu":
+        x, keys = systems.draw(ids, rotated)
+    else:  # drawn in packets of one shape, so that nothing is compiled for the last, smaller one
+        size = packet(*systems.start.shape)
+        parts = [_packet(systems, ids[k : k + size], rotated) for k in range(0, len(ids), size)]
+        x = np.concatenate([part[0] for part in parts])
+        keys = jax.random.wrap_key_data(jnp.concatenate([part[1] for part in parts]))
+    if systems.matrices is not None:
+        job, swept = _with_matrices(job, systems, systems.matrices, ids, swept)
+        if jax.default_backend() != "gpu":
+            swept = [np.asarray(values) for values in swept]
+    return job, x, keys, swept
 
 
 def _tiles(job: Job, swept: list[Any]) -> Tiles:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,9 +15,10 @@ from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.events.event import Event
 from tokenflock.observables.observable import Observable
 from tokenflock.shapes import Array
+from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep
 
-Parts = tuple[Dynamics, FixedStep, tuple[Observable, ...]]
+Parts = tuple[Dynamics, Any, tuple[Observable, ...]]  # the law, its solver, what is measured
 Advance = Callable[[tuple[Array, Array]], tuple[Array, Array]]
 Paths = tuple[tuple[Any, ...], ...]
 Values = dict[str, Any]  # observable -> (systems, frames, ...)
@@ -35,7 +36,7 @@ class Job:
     """
 
     law: Dynamics
-    solver: FixedStep
+    solver: FixedStep | Adaptive
     observables: tuple[Observable, ...]
     w: np.ndarray
     steps: np.ndarray  # numbers of steps at which to observe; the first is 0
@@ -43,6 +44,7 @@ class Job:
     dtype: str
     settle: bool
     until: Event | None = None
+    times: np.ndarray = field(default_factory=lambda: np.zeros(0))  # of the frames
 
     @property
     def parts(self) -> Parts:

@@ -9,6 +9,7 @@ import xarray as xr
 
 from tokenflock.errors import UserError, require
 from tokenflock.recipe import readable
+from tokenflock.verbs.accuracy import DISTANCE
 
 MOST = 64  # rows and columns of a table
 
@@ -48,7 +49,7 @@ def chart(result: xr.Dataset, name: str | None = None, title: str | None = None)
 def _name(result: xr.Dataset) -> str:
     """The observable that a diagram shows."""
     names = [str(name) for name in result.data_vars if set(result[name].dims) == {"beta", "time"}]
-    names = [name for name in names if not name.endswith(("_error", "_std", "_spread"))]
+    names = [name for name in names if not name.endswith(("_error", "_std", "_spread", DISTANCE))]
     if not names:
         raise UserError("the diagram holds no observable over beta and time; observe one")
     return "pair_density" if "pair_density" in names else names[0]

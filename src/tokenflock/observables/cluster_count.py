@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 
 from tokenflock.observables._components import ByClusters
@@ -19,6 +21,8 @@ class ClusterCount(ByClusters):
     >>> int(ClusterCount().measure(x, jnp.full(3, 1 / 3)))
     2
     """
+
+    jump: ClassVar[float] = 1.0
 
     @property
     def rests_within(self) -> float | None:

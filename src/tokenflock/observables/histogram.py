@@ -23,6 +23,8 @@ class Histogram(PairObservable):
 
     dims: ClassVar[tuple[str, ...]] = ("bin",)
 
+    jump: ClassVar[float] = 0.5
+
     bins: int = 100
     "number of bins"
     diagonal: bool = False

@@ -32,6 +32,7 @@ class Observable(Frozen):
     strips: ClassVar[bool] = False  # `by_strips` needs no matrix of all pairs
     unit: ClassVar[str] = ""
     labels: ClassVar[bool] = False  # values name groups of tokens: only which are equal counts
+    jump: ClassVar[float] = 0.0  # of one system, at the moment when two clusters meet
 
     @abstractmethod
     def measure(self, x: Tokens, w: Weights) -> Array:

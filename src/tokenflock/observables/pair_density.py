@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Bool
 
@@ -23,6 +25,8 @@ class PairDensity(PairObservable):
     >>> round(float(PairDensity().measure(x, jnp.full(3, 1 / 3))), 4)
     0.3333
     """
+
+    jump: ClassVar[float] = 0.5
 
     delta: float = 1e-3
     "a pair has met if its cosine is at least 1 - delta"

@@ -19,6 +19,7 @@ class SpanDimension(Observable):
     Source: option --plotdim of the code of arXiv 2312.10794, threshold 1e-3.
     """
 
+    jump: ClassVar[float] = 1.0
     on_chip: ClassVar[bool] = False  # no eigenvalues there
 
     threshold: float = 1e-3

@@ -14,9 +14,15 @@ from tokenflock.errors import UserError, all_numbers, finite_numbers, require
 from tokenflock.plots._story import literal, plain_title, time_label
 from tokenflock.plots._titles import spoken
 from tokenflock.starts.start import Start
+from tokenflock.verbs.accuracy import ABOUT, DISTANCE, ERROR
 from tokenflock.verbs.measure import dynamics_of
 
-_DERIVED = ("_error", "_quantile")  # endings of what comes along with an observable
+_DERIVED = (
+    "_error",
+    "_quantile",
+    ERROR,
+    DISTANCE,
+)  # endings of what comes along with an observable
 _WORDS = {
     "beta": r"inverse temperature $\beta$",
     "n": "tokens $n$",
@@ -118,7 +124,7 @@ def _last(name: str) -> str:
 def _observables(result: xr.Dataset) -> list[str]:
     names = [str(name) for name in result.data_vars]
     derived = [name + end for name in names for end in _DERIVED]
-    return [name for name in names if name not in (*derived, "transition")]
+    return [name for name in names if name not in (*derived, *ABOUT, "transition")]
 
 
 def _first(result: xr.Dataset) -> str:

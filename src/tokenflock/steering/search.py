@@ -13,12 +13,15 @@ import optax
 import xarray as xr
 
 from tokenflock import recipe as recipes
+from tokenflock.engines.controlled import trajectories
+from tokenflock.engines.course import Course
 from tokenflock.engines.place import on_cpu
 from tokenflock.errors import SimulationError, require, require_number, require_whole
 from tokenflock.meanfield.distances import wasserstein
 from tokenflock.meanfield.potential import on_sphere
 from tokenflock.precision import cast, precision
 from tokenflock.shapes import Array
+from tokenflock.solvers.adaptive import Adaptive, Method
 from tokenflock.solvers.heun import Heun
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.steering.matching import cost, couplings
@@ -60,7 +63,8 @@ def steer(
       pieces, heads: pieces of time, with a law each, and heads of attention.
       width: neurons of the feed-forward part; 0 for attention alone.
       t: final time.
-      solver: of fixed step; `Heun(h=0.1)` unless given, `Layer(h)` for the layer map.
+      solver: of fixed step, `Layer(h)` for the layer map. Unless given, the search takes
+        `Heun(h=0.1)`, and `x` and `W2` are those of the flow of what it found, by controlled steps.
       steps, rate: of the search; the rate falls like a cosine.
       seed: of the first guess.
       progress: called with the share of the work that is done.
@@ -75,13 +79,17 @@ def steer(
     (('cloud', 'time', 'particle', 'coord'), True)
     """
     x, y = _pairs(inputs, targets)
-    solver = solver or Heun(h=0.1)
+    accurate, solver = solver is None, solver or Heun(h=0.1)
     _check({"pieces": pieces, "heads": heads, "steps": steps}, width, rate, solver)
     each = _steps(solver, t, pieces)
     first = random_pieces(pieces, heads, width, x.shape[2], seed)
     with on_cpu():
         best, losses = _descend(first, x, y, solver, each, steps, rate, progress)
-        frames, W2 = _reached(best, x, y, solver, each)
+        if accurate:
+            frames = _flowed(best, x, np.linspace(0, t / pieces, each + 1))
+        else:
+            frames = _frames(best, x, solver, each)
+    W2 = np.array([wasserstein(cloud[-1], aim) for cloud, aim in zip(frames, y)])
     recipe: dict[str, Any] = {"verb": "steer", "pieces": pieces, "heads": heads, "width": width}
     recipe |= {"t": t, "solver": solver, "steps": steps, "rate": rate, "seed": seed}
     recipe["versions"] = recipes.versions("jax", "optax")
@@ -202,14 +210,24 @@ def _carried(pieces: Pieces, x: Array, solver: FixedStep, each: int) -> tuple[Ar
     return carry(pieces, x, solver, solver.h, each)
 
 
-def _reached(
-    pieces: Pieces, x: np.ndarray, y: np.ndarray, solver: FixedStep, each: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """(clouds (N, time, n, d) from the start on, W_2 to the targets at the end), in float64."""
+def _frames(pieces: Pieces, x: np.ndarray, solver: FixedStep, each: int) -> np.ndarray:
+    """Return the clouds (N, time, n, d) from the start on by fixed steps, in float64."""
     with precision("float64"):
         _, frames = _carried(cast(pieces, "float64"), jnp.asarray(x), solver, each)
-        whole = np.concatenate([x[None], np.asarray(frames)]).transpose(1, 0, 2, 3)
-    return whole, np.array([wasserstein(cloud[-1], aim) for cloud, aim in zip(whole, y)])
+        return np.concatenate([x[None], np.asarray(frames)]).transpose(1, 0, 2, 3)
+
+
+def _flowed(pieces: Pieces, x: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Return the clouds (N, time, n, d) from the start on under the flow; `times` are those of a
+    piece.
+    """
+    frames = [x[:, None]]
+    w = np.full(x.shape[1], 1 / x.shape[1])
+    for k in range(len(pieces.V)):
+        law, solver = pieces.part(k).law(), Adaptive(rtol=1e-8, method=Method.TSIT5)
+        course = Course(law, solver, x, w, times, solver.tolerances("float64"))
+        frames.append(trajectories(course, frames[-1][:, -1])["x"][:, 1:])
+    return np.concatenate(frames, axis=1)
 
 
 def _dataset(

@@ -26,6 +26,7 @@ from tokenflock.sweeps.refine import Closer
 from tokenflock.sweeps.spec import Spec, read_spec
 from tokenflock.sweeps.store import HOME, Form, Store
 from tokenflock.sweeps.worker import BlockNumbers, batch_of, order
+from tokenflock.verbs.accuracy import judged
 from tokenflock.verbs.asked import Request
 from tokenflock.verbs.filling import Desk, costs, opened
 
@@ -86,7 +87,7 @@ def sweep(
     """
     spec = spec if isinstance(spec, Spec) else read_spec(spec)
     fill(spec, store, processes=processes, dask=dask, watch=watch)
-    return opened(store)
+    return judged(opened(store), spec.asked().plan, stored=True)
 
 
 def fill(

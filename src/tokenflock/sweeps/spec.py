@@ -47,6 +47,7 @@ NUMBERS = {  # what stands at the top of a spec, and what each may be
     "engine": ("str",),
     "rotate": ("bool",),
     "settle": ("bool",),
+    "tolerance": ("float",),
     "memory": ("float",),
     "cells": ("int",),
 }
@@ -100,6 +101,7 @@ class Spec:
     engine: str = "auto"
     rotate: bool = True
     settle: bool = True
+    tolerance: float | None = 1e-3
     memory: float | None = None
     cells: int | None = None
     refine: Refine | None = None
@@ -130,6 +132,7 @@ class Spec:
                 "engine": self.engine,
                 "rotate": self.rotate,
                 "settle": self.settle,
+                "tolerance": self.tolerance,
                 "memory": self.memory,
             },
         )

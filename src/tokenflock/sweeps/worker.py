@@ -20,7 +20,17 @@ from tokenflock.verbs.asked import Request, asked
 from tokenflock.verbs.filling import Desk
 from tokenflock.verbs.schedule import When
 
-_OPTIONS = ("matrices", "keep", "quantiles", "dtype", "engine", "rotate", "settle", "part")
+_OPTIONS = (
+    "matrices",
+    "keep",
+    "quantiles",
+    "dtype",
+    "engine",
+    "rotate",
+    "settle",
+    "tolerance",
+    "part",
+)
 _ONE = threading.Lock()  # a process computes one block at a time, whatever its threads
 
 
@@ -96,7 +106,7 @@ def _asked(order: Order) -> Request:
         recipe["over"],
         recipe["repeats"],
         When(recipe["t"], recipe["times"], recipe["frames"]),
-        recipe["solver"],
+        recipe["solver"] if recipe["solver_given"] else None,
         recipe["observe"],
         recipe["until"],
         recipe["seed"],

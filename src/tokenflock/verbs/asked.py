@@ -12,18 +12,26 @@ import numpy as np
 
 from tokenflock import recipe as recipes
 from tokenflock.dynamics.dynamics import Dynamics
+from tokenflock.engines.job import PASSAGE
 from tokenflock.engines.memory import require_memory
 from tokenflock.errors import all_numbers, require, require_switch, require_whole
 from tokenflock.events.event import Event
 from tokenflock.matrices._random import RandomMatrices
 from tokenflock.observables.observable import Observable
-from tokenflock.solvers.euler_maruyama import EulerMaruyama
-from tokenflock.solvers.rk4 import RK4
+from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.sweeps.store import Form
 from tokenflock.verbs import axes as sweeps
+from tokenflock.verbs.accuracy import (
+    DISTANCE,
+    ERROR,
+    LABELS,
+    nominal,
+    require_tolerance,
+    schemes,
+)
 from tokenflock.verbs.cells import Summary
 from tokenflock.verbs.options import Choices, Options, settled
 from tokenflock.verbs.passages import DIMS, passage_variable
@@ -32,7 +40,9 @@ from tokenflock.verbs.resolution import resolving
 from tokenflock.verbs.schedule import When, check_kinds, fixed_step
 
 _OVER = "write e.g. over={'beta': [1.0, 2.0]}"
-_DERIVED = {"_error": ", standard error", "_quantile": ", quantiles"}
+_DERIVED = {"_error": ", standard error", "_quantile": ", quantiles"} | {
+    ending: LABELS[ending] for ending in (ERROR, DISTANCE)
+}
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,15 @@ class Request:
     def _variable(self, key: str, axes: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, Any]]:
         """The axes of a variable and what it is."""
         until = self.plan.until
+        if key in LABELS:
+            attrs = {"long_name": LABELS[key]}
+            if key == "scheme":
+                solvers = schemes(self.plan.dynamics, self.plan.tolerance)
+                attrs["solvers"] = ", ".join(f"{k}: {each!r}" for k, each in enumerate(solvers))
+            return axes, attrs
+        if until is not None and key in (PASSAGE + ERROR, PASSAGE + DISTANCE):
+            what = LABELS[key.removeprefix(PASSAGE)]
+            return (*axes, *until.levels), {"long_name": f"time of first passage{what}"}
         if until is not None and key in DIMS:
             dims, _, attrs = passage_variable(key, np.zeros(0), axes, until)
             return dims, attrs
@@ -87,7 +106,16 @@ class Request:
             for name in sorted(known, key=len, reverse=True)
             if key in (name, *(name + end for end in _DERIVED))
         )
-        kept = "repeat" if self.summary.keep else "quantile" if key.endswith("_quantile") else None
+        stepping = key.endswith((ERROR, DISTANCE))
+        kept = (
+            None
+            if stepping
+            else "repeat"
+            if self.summary.keep
+            else "quantile"
+            if key.endswith("_quantile")
+            else None
+        )
         lead = () if kept is None else (kept,)
         label = known[base].label + _DERIVED.get(key[len(base) :], "")
         return (*axes, *lead, "time", *known[base].dims), {"long_name": label}
@@ -126,12 +154,15 @@ def asked(
     """An ensemble, or an error that says why it makes no sense. See `ensemble`."""
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = start if isinstance(start, Start) else Given(start)
-    solver = solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.1))
+    swept_steps = any(name in ("h", "step", "solver.h") for name in over)
+    given = solver is not None or swept_steps
+    solver = solver or nominal(dynamics)
     for observable in observe:
         # what an observable lacks must be there; each system binds its own later
         observable.bind(dynamics)
     require(isinstance(over, Mapping), "over", "values by name", f"{over!r:.80}", _OVER)
     chosen = settled(options)
+    require_tolerance(chosen.tolerance, given)
     for name in ("keep", "rotate", "settle"):
         require_switch(name, getattr(chosen, name))
     swept = sweeps.axes(over, dynamics, start, solver, observe, chosen.part)
@@ -142,10 +173,12 @@ def asked(
     require(not both, "quantiles", "left out with keep=True", chosen.quantiles, instead)
     summary = Summary(tuple(shares.tolist()), chosen.keep)
     _check(dynamics, observe, until, repeats, summary.quantiles, chosen.matrices)
-    system = dynamics, start, fixed_step(solver), observe
+    if not isinstance(solver, Adaptive):
+        solver = fixed_step(solver)
+    system = dynamics, start, solver, observe
     dtype = resolving(chosen.dtype, observe, until, swept)
     how = chosen.matrices, seed, dtype, chosen.rotate, chosen.settle, until, chosen.part
-    plan = Plan(*system, tuple(swept), repeats, when, *how)
+    plan = Plan(*system, tuple(swept), repeats, when, *how, chosen.tolerance, given)
     plan.check()
     return Request(plan, summary, chosen)
 

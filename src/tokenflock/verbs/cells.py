@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tokenflock.engines.choose import Choice, choose
+from tokenflock.engines.choose import Choice, choose, drawn
+from tokenflock.engines.controlled import run as run_controlled
 from tokenflock.engines.job import PASSAGE, Job, Values
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import SimulationError
+from tokenflock.precision import precision
+from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.sweeps.unfinished import Group
+from tokenflock.verbs.accuracy import checked
 from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.passages import passages
 from tokenflock.verbs.plan import Plan, Sheet
@@ -75,12 +79,18 @@ class Bench:
     plan: Plan
     sheet: Sheet
     job: Job
+    systems: Systems
     chosen: Choice
 
     @property
     def steps(self) -> int:
         """Steps of one system."""
         return int(self.job.steps[-1])
+
+    @property
+    def times(self) -> np.ndarray:
+        """Times of the frames."""
+        return self.plan.steps(self.sheet.solver)[1]
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -104,14 +114,12 @@ class Bench:
         and `keep` is told of what is new.
         """
         plan = self.plan
-        swept = [
-            np.stack([axis.values[cell[k]] for cell in cells])
-            .astype(plan.dtype)
-            .repeat(plan.repeats, axis=0)
-            for k, axis in enumerate(plan.axes)
-            if not axis.outer
-        ]
+        swept = self._swept(cells, plan.repeats, plan.dtype)
         values = self._values(plan.ids(cells), swept, group, keep, tally)
+        if PASSAGE in values and isinstance(self.sheet.solver, FixedStep):
+            steps = np.asarray(values[PASSAGE], float)
+            values = values | {PASSAGE: steps * float(self.sheet.solver.h)}
+        values, known = checked(self, cells, values)
         passed = values.pop(PASSAGE, None)
         statistics = {
             name + suffix: array
@@ -119,10 +127,43 @@ class Bench:
             for suffix, array in summary.of(whole, len(cells)).items()
         }
         if passed is not None:
-            passed = np.asarray(passed).reshape(len(cells), plan.repeats, -1) * self.sheet.solver.h
-            statistics |= passages(passed, plan.steps(self.sheet.solver)[1])
-        _check_finite(statistics, plan, cells)
-        return statistics
+            passed = np.asarray(passed).reshape(len(cells), plan.repeats, -1)
+            statistics |= passages(passed, self.times)
+        _check_finite(statistics, plan, cells, known.get("scheme", np.zeros(len(cells))) < 0)
+        return statistics | known
+
+    def controlled(
+        self,
+        cells: Sequence[tuple[int, ...]],
+        repeats: np.ndarray,
+        solver: Solver,
+        intervals: int = 1,
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the observables of some repeats of these cells by steps of controlled length in
+        float64, and which systems reached the end.
+
+        Noise enters `intervals` times in each step in which it is drawn, on one Brownian path.
+        """
+        plan = replace(self.plan, dtype="float64")
+        rows = plan.repeats * np.arange(len(cells))[:, None] + repeats
+        ids = plan.ids(cells)[rows.ravel()]
+        with precision("float64"):
+            # noise is drawn in the precision of the ensemble: other numbers would be another path
+            job = replace(plan.job(self.sheet), solver=solver, dtype=self.plan.dtype)
+            swept = self._swept(cells, len(repeats), "float64")
+            systems = replace(self.systems, dtype="float64")
+            job, x, keys, swept = drawn(job, systems, ids, swept, self.chosen.rotated)
+            return run_controlled(job, x, keys, swept, intervals)
+
+    def _swept(
+        self, cells: Sequence[tuple[int, ...]], repeats: int, dtype: str
+    ) -> list[np.ndarray]:
+        """Return the swept numbers of each system, one array for each axis."""
+        return [
+            np.stack([axis.values[cell[k]] for cell in cells]).astype(dtype).repeat(repeats, axis=0)
+            for k, axis in enumerate(self.plan.axes)
+            if not axis.outer
+        ]
 
     def _values(
         self,
@@ -171,21 +212,24 @@ def bench(plan: Plan, sheet: Sheet, engine: str, memory: float | None) -> Bench:
     turn = alike and all(law.isotropic for law in plan.laws(sheet))
     end = float(plan.steps(sheet.solver)[1][-1])
     systems = Systems(sheet.dynamics, sheet.start, plan.matrices, plan.seed, plan.dtype, end, turn)
-    return Bench(plan, sheet, job, choose(engine, job, systems, plan.repeats * sheet.count, memory))
+    chosen = choose(engine, job, systems, plan.repeats * sheet.count, memory)
+    return Bench(plan, sheet, job, systems, chosen)
 
 
 def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _check_finite(values: dict[str, Any], plan: Plan, cells: Sequence[tuple[int, ...]]) -> None:
-    """Refuse what overflowed.
+def _check_finite(
+    values: dict[str, Any], plan: Plan, cells: Sequence[tuple[int, ...]], refused: np.ndarray
+) -> None:
+    """Raise where a value overflowed, in a cell that was not refused.
 
     Matrices of pairs may hold NaN, for tokens of weight zero; their errors may, for one repeat.
     """
     whole = {observable.name for observable in plan.observe if not observable.dims}
     for name, value in values.items():
-        bad = ~np.isfinite(value).reshape(len(cells), -1).all(axis=1)
+        bad = ~np.isfinite(value).reshape(len(cells), -1).all(axis=1) & ~refused
         if name.removesuffix("_quantile") in whole and bad.any():
             told = zip(plan.axes, cells[int(bad.argmax())])
             where = "".join(f", {axis.name} = {axis.coordinate[k]:g}" for axis, k in told)

@@ -17,6 +17,7 @@ from tokenflock.precision import precision
 from tokenflock.solvers.solver import Solver
 from tokenflock.starts.start import Start
 from tokenflock.sweeps.unfinished import Group
+from tokenflock.verbs.accuracy import judged
 from tokenflock.verbs.asked import Request, asked
 from tokenflock.verbs.cells import Tally, bench
 from tokenflock.verbs.filling import to_store
@@ -42,8 +43,10 @@ def ensemble(
     """Run many systems and return means and standard errors of observables.
 
     Args:
-      dynamics, start, solver, observe: as in `simulate`; the solver has a fixed step (`RK4(h=0.1)`
-        unless given).
+      dynamics, start, observe: as in `simulate`.
+      solver: used as it is, with a warning where its step is too long. Unless given, `RK4(h=0.1)`
+        (`EulerMaruyama(h=0.01)` with noise) in the cells where that is accurate to `tolerance`, and
+        steps of controlled length in others. A cell where no such steps are accurate is refused.
       over: parameters to sweep, e.g. {"beta": [1, 2, 4], "n": [16, 32]}; each becomes an axis of
         the result.
       repeats: independent systems in each cell.
@@ -67,10 +70,11 @@ def ensemble(
         dynamics, start, over or {}, repeats, when, solver, observe, until, seed, options
     )
     out = wanted.options.out
-    return _in_memory(wanted) if out is None else to_store(wanted, out)
+    result = in_memory(wanted) if out is None else to_store(wanted, out)
+    return judged(result, wanted.plan, stored=out is not None)
 
 
-def _in_memory(wanted: Request) -> xr.Dataset:
+def in_memory(wanted: Request) -> xr.Dataset:
     """All cells, sheet by sheet, a few whole cells at a time."""
     plan, options = wanted.plan, wanted.options
     tally = Tally(plan.total_steps(), options.progress)

@@ -15,7 +15,7 @@ from tokenflock.errors import require
 from tokenflock.frozen import concrete
 from tokenflock.precision import cast
 from tokenflock.shapes import Array, Time, Tokens, Weights
-from tokenflock.solvers.adaptive import Adaptive
+from tokenflock.solvers.adaptive import Adaptive, Method
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.verbs.schedule import check, check_kinds, schedule
@@ -48,7 +48,8 @@ def flow_map(
     Args:
       dynamics: the law of motion; its numbers may be JAX values.
       t: how long; with an adaptive solver it may be a JAX value.
-      solver: as in `simulate`.
+      solver: `Adaptive()` unless given; laws with noise need one of fixed step, which is used as it
+        is.
       forward: of an adaptive solver, differentiate forwards (`jvp`, `jacfwd`) in place of backwards
         (`grad`, `jacrev`, `vjp`); fixed steps do both.
       checkpoint: of fixed steps, compute again on the way back what would fill the memory: N steps
@@ -66,7 +67,7 @@ def flow_map(
     0.4200 0.4200 True
     """
     check_kinds(dynamics, (), 0, solver=solver)
-    solver = solver or default_solver(dynamics)
+    solver = differentiable_solver(dynamics, solver)
     forwards_is_free = not forward or isinstance(solver, Adaptive)
     require(forwards_is_free, "forward", "False for fixed steps, which do both", forward)
     if isinstance(solver, FixedStep):
@@ -81,6 +82,20 @@ def flow_map(
         return _advanced(dynamics, solver, x, w, t, key, how)
 
     return phi
+
+
+def differentiable_solver(dynamics: Dynamics, solver: Solver | None) -> Solver:
+    """Return the solver, or the default, of a run that JAX differentiates; raise where there is
+    none.
+    """
+    chosen = solver or default_solver(dynamics)
+    if isinstance(chosen, Adaptive):
+        noise = "write solver=EulerMaruyama(h=0.01), and compare with half the step"
+        still = not dynamics.noisy
+        require(still, "solver", "of fixed step, for a law with noise", repr(solver), noise)
+        known = chosen.method is not Method.CHEBYSHEV
+        require(known, "solver", "one that JAX differentiates", repr(solver), "write Adaptive()")
+    return chosen
 
 
 def _advanced(

@@ -12,14 +12,14 @@ from tokenflock.engines import tangents
 from tokenflock.engines.place import placed
 from tokenflock.errors import SimulationError, require
 from tokenflock.precision import cast, precision
+from tokenflock.solvers.adaptive import Adaptive, Method
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
-from tokenflock.verbs.flow_map import step_count
+from tokenflock.verbs.flow_map import differentiable_solver, step_count
 from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import check, check_kinds
-from tokenflock.verbs.simulate import default_solver
 
 
 def jacobian(
@@ -113,7 +113,9 @@ def _derivative(
     require(
         t is not None or solver is None, "solver", "left out where t is", solver, "write e.g. t=0.1"
     )
-    solver = solver or default_solver(dynamics)
+    if t is not None:
+        solver = differentiable_solver(dynamics, solver)
+    solver = solver or Adaptive(method=Method.TSIT5)
     check(dynamics, start, solver, 1.0 if t is None else t, None, 2)
     require(t is None or not dynamics.noisy, "dynamics", "without noise where t is given", dynamics)
     with precision("float64"), placed(*start.shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -20,16 +21,22 @@ from tokenflock.errors import (
     require_whole,
 )
 from tokenflock.precision import cast, precision
-from tokenflock.solvers.euler_maruyama import EulerMaruyama
 from tokenflock.solvers.rk4 import RK4
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
+from tokenflock.verbs.accuracy import TOLERANCE, warn_of_step
 from tokenflock.verbs.flow_map import step_count
 from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import check, check_kinds
+from tokenflock.verbs.simulate import simulate
 
+EVERY = 0.5  # time between two QR
+APART = 10.0  # e-folds between two QR: of more, the slower vectors drown in rounding
+FIRST = 0.01  # the step that is tried first
+FRAMES = 33  # at which the fastest rate is measured
+MOST = 1e8  # steps
 BLOCKS = 20  # of a run, between which progress is told
 
 
@@ -41,7 +48,7 @@ def lyapunov(
     *,
     exponents: int | None = None,
     settle: float | None = None,
-    every: float = 0.5,
+    every: float | None = None,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
@@ -58,12 +65,12 @@ def lyapunov(
       dynamics: the law of motion.
       start: a start law, or tokens (n, d).
       t: how long exponents are averaged, after `settle`.
-      solver: of fixed step; `RK4(h=0.01)` unless given, `EulerMaruyama(h=0.01)` for noisy laws;
-        `Layer(h)` for a Transformer.
+      solver: of fixed step. Unless given, `RK4(h=0.01)`, or a shorter step where the fastest rate
+        of the law asks for it; laws with noise need one. `Layer(h)` for a Transformer.
       exponents: how many, the largest first; all of them unless given.
       settle: time to pass before averaging begins, so that vectors find their directions; a quarter
         of t unless given.
-      every: time between two QR.
+      every: time between two QR: 0.5 unless given, or less where the fastest rate asks for it.
       seed: of the start and the noise.
       progress: called with the share of the work that is done.
 
@@ -78,15 +85,70 @@ def lyapunov(
     """
     check_kinds(dynamics, (), seed, solver=solver)
     start = start if isinstance(start, Start) else Given(start)
-    solver = _fixed(solver or (EulerMaruyama(h=0.01) if dynamics.noisy else RK4(h=0.01)))
-    check(dynamics, start, solver, t, None, 2)
+    noise = "write solver=EulerMaruyama(h=0.01), and compare with half the step"
+    named = solver is not None or not dynamics.noisy
+    require(named, "solver", "given, for a law with noise", None, noise)
     settle = t / 4 if settle is None else settle
+    require_number("settle", settle, "write e.g. settle=10")
+    wanted = "a finite time, 0 or more"
+    require(0 <= settle < np.inf, "settle", wanted, settle, "write e.g. settle=10")
+    check(dynamics, start, solver or RK4(h=FIRST), t, None, 2)
+    chosen, rate, line = _checked(dynamics, start, solver, t, settle, seed)
+    solver = _fixed(chosen)
+    check(dynamics, start, solver, t, None, 2)
+    every = min(EVERY, APART / rate if rate > 0 else EVERY) if every is None else every
     rounds = _rounds(solver, t, every, settle)
     stretched, x = _stretched(dynamics, start, solver, rounds, exponents, seed, progress)
     recipe = {"verb": "lyapunov", "dynamics": dynamics, "start": start, "t": t, "solver": solver}
     recipe |= {"exponents": exponents, "settle": settle, "every": every, "seed": seed}
     recipe["versions"] = recipes.versions("jax")
-    return _dataset(stretched, float(solver.h) * rounds[0], x, recipe)
+    result = _dataset(stretched, float(solver.h) * rounds[0], x, recipe)
+    return result.assign_attrs(accuracy=line)
+
+
+def _checked(
+    dynamics: Dynamics, start: Start, solver: Solver | None, t: float, settle: float, seed: int
+) -> tuple[Solver, float, str]:
+    """Return the solver, the fastest rate where it is known, and a line on the accuracy.
+
+    A method of order p grows a mode of rate r by (h r)^p / (p + 1)! too little or too much, as a
+    share of its rate. So h times the fastest rate must be small: it is measured at some frames of
+    an accurate run.
+    """
+    flow = solver is None or (isinstance(solver, FixedStep) and solver.convention == "flow")
+    if not flow or dynamics.noisy:
+        return solver or RK4(h=FIRST), 0.0, "time stepping: not checked"
+    order = 4 if solver is None else solver.order
+    longest = (TOLERANCE * math.factorial(order + 1)) ** (1 / order)
+    rate = _fastest(dynamics, start, t + settle, seed)
+    h = FIRST if solver is None else float(getattr(solver, "h"))  # noqa: B009
+    if solver is None:
+        while h * rate > longest:
+            h /= 2
+        steps = (t + settle) / h
+        wanted = f"shorter: its fastest rate {rate:.3g} needs {steps:.2g} steps"
+        remedy = "take a shorter t, or a smaller beta"
+        require(steps <= MOST, "t", wanted, f"{t:g}", remedy)
+        solver = RK4(h=h)
+    elif h * rate > longest:
+        warn_of_step(solver, f" for the fastest rate, {rate:.3g}", TOLERANCE)
+    line = f"time stepping: h times the fastest rate is {h * rate:.2g} (limit {longest:.2g})"
+    return solver, rate, line
+
+
+def _fastest(dynamics: Dynamics, start: Start, t: float, seed: int) -> float:
+    """Return the largest norm of the derivative of the velocity, at some frames of an accurate
+    run.
+    """
+    run = simulate(dynamics, start, t, frames=FRAMES, seed=seed)
+    with precision("float64"):
+        law, w = cast(dynamics, "float64"), jnp.asarray(run["w"].values)
+        norms = []
+        for time, x in zip(run["time"].values, run["x"].values):
+            _, D = tangents.of_velocity(law, jnp.asarray(x), w, jnp.asarray(time))
+            frame = np.asarray(law.space.frame(jnp.asarray(x)))
+            norms.append(np.linalg.norm(tangents.restricted(D, frame, frame), 2))
+    return float(max(norms))
 
 
 def _fixed(solver: Solver) -> FixedStep:
@@ -133,9 +195,6 @@ def _rounds(solver: FixedStep, t: float, every: float, settle: float) -> tuple[i
     """(steps between two QR, QR that count, QR before them)."""
     fine = 0 < every < np.inf
     require(fine, "every", "a positive time between two QR", every, "write e.g. every=0.5")
-    require_number("settle", settle, "write e.g. settle=10")
-    wanted = "a finite time, 0 or more"
-    require(0 <= settle < np.inf, "settle", wanted, settle, "write e.g. settle=10")
     steps = step_count(solver, t)
     many = settle / solver.h
     fits = many + steps < 2**31

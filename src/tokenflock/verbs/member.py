@@ -17,6 +17,7 @@ from tokenflock.precision import precision
 from tokenflock.solvers.solver import Solver
 from tokenflock.starts.given import Given
 from tokenflock.verbs import axes as sweeps
+from tokenflock.verbs.accuracy import REFUSED, schemes
 from tokenflock.verbs.schedule import When, schedule
 from tokenflock.verbs.simulate import Setting
 
@@ -44,7 +45,8 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
     verb = recipes.plain_recipe(result).get("verb", "a Dataset without a recipe")
     require(verb == "ensemble", "result", "an ensemble", f"{verb!r:.80}")
     recipe = {"until": None, "part": {}} | recipes.loads(result.attrs["recipe"])
-    parts, number, dtype = *_cell(result, recipe, where), recipe["dtype"]
+    parts, number, places = _cell(result, recipe, where)
+    dtype = recipe["dtype"]
     when = When(recipe["t"], recipe["times"], recipe["frames"])
     end = float(schedule(parts["solver"], *when)[1][-1])
     system = np.array([number, _repeat(recipe, repeat)])
@@ -60,11 +62,18 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
     if not isinstance(start, Given):
         even = bool((start.weights() == start.weights()[0]).all())
         given = Given(np.asarray(tokens)[0], None if even else start.weights())
+    solver = parts["solver"]
+    if "scheme" in result:
+        tried = schemes(law, recipe["tolerance"])
+        scheme = result["scheme"]
+        ran = int(scheme.isel({name: places[name] for name in scheme.dims}))
+        require(ran != REFUSED, "result", "a cell that was not refused", places)
+        solver = tried[ran]
     setting = Setting(
         law,
         given,
         when,
-        parts["solver"],
+        solver,
         recipe["until"],
         parts["observe"],
         recipe["seed"],
@@ -77,8 +86,10 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
 
 def _cell(
     result: xr.Dataset, recipe: dict[str, Any], where: dict[str, Any]
-) -> tuple[dict[str, Any], int]:
-    """(the law, start, solver and observables of a cell, its number in the whole ensemble)."""
+) -> tuple[dict[str, Any], int, dict[Any, int]]:
+    """Return (the law, start, solver and observables of a cell, its number in the whole ensemble,
+    its place on each axis of the result).
+    """
     parts: dict[str, Any] = {role: recipe[role] for role in sweeps.ROLES}
     parts["observe"] = tuple(parts["observe"])
     law, start, solver, observe = parts.values()
@@ -93,7 +104,8 @@ def _cell(
     whole = tuple(axis.whole for axis in axes)
     places = tuple(axis.place(k) for axis, k in chosen)
     require(isinstance(parts["solver"], Solver), "the recipe", "complete", "one without a solver")
-    return parts, int(np.ravel_multi_index(places, whole)) if whole else 0
+    number = int(np.ravel_multi_index(places, whole)) if whole else 0
+    return parts, number, {axis.name: k for axis, k in chosen}
 
 
 def _place(result: xr.Dataset, axis: sweeps.Axis, where: dict[str, Any]) -> int:

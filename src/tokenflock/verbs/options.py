@@ -22,6 +22,8 @@ class Options(TypedDict, total=False):
     engine: 'auto', 'batch' (XLA), 'resident' (GPU kernel) or 'lanes' (compiled CPU loop).
     rotate: turn tokens of isotropic laws into n dimensions where d > n. Exact.
     settle: stop a system once theory says that its observables are final. Exact.
+    tolerance: of the error of time stepping, as a share of the largest value of each observable;
+      None (for a solver of your own): not checked.
     memory: bytes that the work may take at once; a quarter of what is free unless given.
     out: a folder (zarr) that is filled block by block while it runs: the same call goes on from
       what is there, and the result may be larger than the memory.
@@ -37,6 +39,7 @@ class Options(TypedDict, total=False):
     engine: str
     rotate: bool
     settle: bool
+    tolerance: float | None
     memory: float | None
     out: str | os.PathLike[str] | None
     progress: Callable[[int, int], None] | None
@@ -54,6 +57,7 @@ class Choices:
     engine: str = "auto"
     rotate: bool = True
     settle: bool = True
+    tolerance: float | None = 1e-3
     memory: float | None = None
     out: str | os.PathLike[str] | None = None
     progress: Callable[[int, int], None] | None = None

@@ -17,6 +17,7 @@ from tokenflock.events.event import Event
 from tokenflock.matrices._random import RandomMatrices, Value
 from tokenflock.observables.observable import Observable
 from tokenflock.precision import cast
+from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import FixedStep
 from tokenflock.starts.start import Start
 from tokenflock.verbs import axes as sweeps
@@ -33,7 +34,7 @@ class Sheet:
 
     dynamics: Dynamics
     start: Start
-    solver: FixedStep
+    solver: FixedStep | Adaptive
     observe: tuple[Observable, ...]
     ranges: tuple[range, ...]  # positions on every axis, outer ones fixed
 
@@ -54,7 +55,7 @@ class Plan:
 
     dynamics: Dynamics
     start: Start
-    solver: FixedStep
+    solver: FixedStep | Adaptive
     observe: tuple[Observable, ...]
     axes: tuple[sweeps.Axis, ...]
     repeats: int
@@ -66,6 +67,8 @@ class Plan:
     settle: bool
     until: Event | None = None
     part: Mapping[str, tuple[Sequence[int], int]] = field(default_factory=dict)
+    tolerance: float | None = None  # of the error of time stepping; None: not checked
+    given: bool = True  # whether the solver was named, and so is used as it is
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -107,7 +110,7 @@ class Plan:
                     ends = [range(len(each.values))[end if each.outer else 0] for each in self.axes]
                     yield self.sheet((*ends[:k], value, *ends[k + 1 :]))
 
-    def solvers(self) -> Iterator[tuple[FixedStep, int]]:
+    def solvers(self) -> Iterator[tuple[FixedStep | Adaptive, int]]:
         """Every solver of the ensemble, and how many cells it has."""
         mine = [axis for axis in self.axes if axis.path[0] == "solver"]
         cells = math.prod(self.shape) // math.prod(len(axis.values) for axis in mine)
@@ -170,10 +173,13 @@ class Plan:
             f"write {frames[0]}",
         )
 
-    def steps(self, solver: FixedStep) -> tuple[np.ndarray, np.ndarray]:
-        """(steps to keep, times to keep) for a solver of this ensemble."""
+    def steps(self, solver: FixedStep | Adaptive) -> tuple[np.ndarray, np.ndarray]:
+        """Return (steps to keep, times to keep) for a solver of this ensemble.
+
+        Steps of controlled length count as one for each frame.
+        """
         steps, times = schedule(solver, *self.when)
-        return np.asarray(steps), times
+        return np.arange(len(times)) if steps is None else np.asarray(steps), times
 
     def total_steps(self) -> int:
         """Steps of all systems together."""
@@ -198,6 +204,8 @@ class Plan:
             "dynamics": self.dynamics,
             "start": self.start,
             "solver": self.solver,
+            "solver_given": self.given,
+            "tolerance": self.tolerance,
             "observe": list(self.observe),
             "over": {axis.name: axis.values for axis in self.axes},
             "repeats": self.repeats,
@@ -222,15 +230,19 @@ class Plan:
         random = self.matrices is not None and self.matrices.value is not Value.IDENTITY
         settles = self.settle and not thresholds and not random
         settle = settles and all(law.keeps_cones for law in self.laws(sheet))
-        parts = cast((self._first(sheet)["dynamics"], sheet.solver, sheet.observe), self.dtype)
+        law, observe = cast((self._first(sheet)["dynamics"], sheet.observe), self.dtype)
+        solver, (steps, times) = sheet.solver, self.steps(sheet.solver)
         return Job(
-            *parts,
+            law,
+            solver if isinstance(solver, Adaptive) else cast(solver, self.dtype),
+            observe,
             sheet.start.weights(),
-            self.steps(sheet.solver)[0],
+            steps,
             paths,
             self.dtype,
             settle,
             cast(self.until, self.dtype),
+            times,
         )
 
 

@@ -24,6 +24,8 @@ _LATER = {  # what recipes of older versions lack, and what it meant then
     "coalesce": None,
     "noise": None,
     "part": {},
+    "solver_given": True,
+    "tolerance": None,
 }
 _COMMON = ("t", "times", "frames")
 _VERBS = {
@@ -43,6 +45,7 @@ _VERBS = {
         "engine",
         "rotate",
         "settle",
+        "tolerance",
         "part",
     ),
     "evolve": (*_COMMON, "d", "points", "rtol", "atol"),
@@ -113,6 +116,8 @@ def _timed(options: dict[str, Any]) -> dict[str, Any]:
 
 def _ensemble(recipe: dict[str, Any]) -> xr.Dataset:
     options = _timed({key: recipe[key] for key in _VERBS["ensemble"]})
+    if not recipe["solver_given"]:
+        options["solver"] = None
     return ensemble(recipe["dynamics"], recipe["start"], **options)
 
 
@@ -147,6 +152,8 @@ def _undone(name: str, recipe: dict[str, Any]) -> dict[str, Any]:
     """What an option takes with it: other times, another noise, systems with other numbers."""
     if name in ("t", "frames"):
         return {"times": None}
+    if name == "solver":
+        return {"solver_given": True}
     if name == "seed":
         return {"noise": None}
     if name == "over":
@@ -168,7 +175,8 @@ def _parameter(recipe: dict[str, Any], name: str, value: Any) -> dict[str, Any]:
     parts = {role: recipe.get(role) for role in sweeps.ROLES}
     parts["observe"] = tuple(parts["observe"] or ())
     path = sweeps.find(name, parts, told="rerun")
-    return recipe | sweeps.put(parts, path, value)
+    given = {"solver_given": True} if path[0] == "solver" else {}
+    return recipe | sweeps.put(parts, path, value) | given
 
 
 # --------------------------------------------------------------------------------------------------

@@ -72,10 +72,10 @@ def schedule(
     The first is always the start. Steps are None for an adaptive solver.
     """
     _holdable(frames if times is None else len(times))
-    if not isinstance(solver, FixedStep):
+    if isinstance(solver, Adaptive):
         keep = np.linspace(0, t, frames) if times is None else np.asarray(times, dtype=float)
         return None, keep if keep[0] == 0 else np.concatenate([[0.0], keep])
-    h = solver.h
+    h = fixed_step(solver).h
     if times is None:
         _countable(t / h, h)
         total = max(1, round(t / h))
@@ -188,13 +188,13 @@ def check(
             type(solver).__name__,
             "use EulerMaruyama",
         )
-    if isinstance(solver, Adaptive):
+    if isinstance(solver, Adaptive) and solver.method.order > 5:
         require(
             dynamics.smooth,
             "solver",
-            f"one of fixed step, since {name} jumps",
-            "Adaptive",
-            "use Euler or Layer",
+            f"of low order, since {name} jumps",
+            f"Adaptive(method={solver.method.name.lower()!r})",
+            "use Adaptive(method='tsit5')",
         )
 
 

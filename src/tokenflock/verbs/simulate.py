@@ -17,6 +17,7 @@ from tokenflock.dynamics.fast import Fast
 from tokenflock.dynamics.neural_ode import NeuralODE
 from tokenflock.dynamics.streamed import Streamed
 from tokenflock.engines import single as engine
+from tokenflock.engines.controlled import trajectory
 from tokenflock.engines.course import Course
 from tokenflock.engines.memory import on_device, require_memory
 from tokenflock.engines.place import placed
@@ -30,15 +31,29 @@ from tokenflock.errors import (
     require_whole,
 )
 from tokenflock.events.event import Event
+from tokenflock.observables.mean_cosine import MeanCosine
+from tokenflock.observables.minimum_cosine import MinimumCosine
 from tokenflock.observables.observable import Observable, reads_cosines
 from tokenflock.precision import cast, precision
-from tokenflock.solvers.adaptive import Adaptive
-from tokenflock.solvers.euler import Euler
-from tokenflock.solvers.euler_maruyama import EulerMaruyama
+from tokenflock.shapes import Tokens
+from tokenflock.solvers.adaptive import Adaptive, Method
 from tokenflock.solvers.solver import FixedStep, Solver
 from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
+from tokenflock.verbs.accuracy import (
+    PAIRS,
+    PILOT,
+    TOLERANCE,
+    gap_to_flow,
+    judged,
+    require_tolerance,
+    schemes,
+    warn_of_step,
+)
+from tokenflock.verbs.asked import asked
+from tokenflock.verbs.ensemble import in_memory
 from tokenflock.verbs.measure import measure
+from tokenflock.verbs.options import Options
 from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.resolution import resolving
@@ -65,6 +80,7 @@ def simulate(
     seed: int = 0,
     dtype: str = "float64",
     coalesce: float | None = None,
+    tolerance: float | None = TOLERANCE,
     progress: Callable[[float], None] | None = None,
 ) -> xr.Dataset:
     """Follow one system of tokens and return its trajectory.
@@ -76,8 +92,9 @@ def simulate(
       times: the times to keep, instead of `frames` equal ones up to t. A solver of fixed step keeps
         multiples of its step.
       frames: how many equal times to keep, the start included; 201 unless given.
-      solver: `Adaptive()` unless given (`EulerMaruyama` for noisy laws, `Euler` for discontinuous
-        ones).
+      solver: `Adaptive()` unless given. For noisy laws a pilot of some systems chooses it:
+        `EulerMaruyama(h=0.01)` where that is accurate, else controlled steps. A given solver of
+        fixed step is used as it is, with a warning where its step is too long.
       observe: observables to add to the result.
       until: an event that ends the run before t, located between frames and between steps (a
         layer map: at a layer).
@@ -85,6 +102,8 @@ def simulate(
       dtype: 'float64' or 'float32'.
       coalesce: a distance, e.g. 1e-9, below which tokens that close in on each other become one
         heavy token; with it, times may be exponentially long.
+      tolerance: of the error of time stepping, in a warning and for the pilot, as a share of the
+        largest value; None (for a solver of your own): not checked.
       progress: called with the share of the work that is done.
 
     Returns a Dataset with `x` (time, particle, coord), `w` (particle), the observables, and in
@@ -107,10 +126,15 @@ def simulate(
     """
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = start if isinstance(start, Start) else Given(start)
-    solver = solver or default_solver(dynamics)
     when = when_to_look(t, times, frames)
-    setting = Setting(dynamics, start, when, solver, until, observe, seed, dtype, coalesce)
-    return setting.run(progress)
+    require_tolerance(tolerance, solver is not None)
+    system = dynamics, start, when
+    if dynamics.noisy:
+        chosen = noisy_scheme(*system, solver, observe, until, seed, tolerance)
+    else:
+        chosen = solver or default_solver(dynamics)
+    setting = Setting(*system, chosen, until, observe, seed, dtype, coalesce)
+    return setting.run(progress, tolerance)
 
 
 @dataclass(frozen=True)
@@ -128,8 +152,12 @@ class Setting:
     coalesce: float | None = None
     noise: Sequence[int] | None = None  # the key of the noise, where it is not that of the seed
 
-    def run(self, progress: Callable[[float], None] | None = None) -> xr.Dataset:
-        """Follow the system."""
+    def run(
+        self,
+        progress: Callable[[float], None] | None = None,
+        tolerance: float | None = None,
+    ) -> xr.Dataset:
+        """Follow the system; warn where its fixed step is too long for the tolerance."""
         check(self.dynamics, self.start, self.solver, *self.when)
         resolving(self.dtype, self.observe, self.until)
         _check_coalescing(self)
@@ -141,6 +169,7 @@ class Setting:
         with precision(self.dtype), placed(*self.start.shape):
             law, x, w, key = prepare(self.dynamics, self.start, self.seed, self.dtype)
             law = for_many(law, x, w)
+            begun = x
             if self.noise is not None:
                 key = _key(self.noise)
             for block, left in self._blocks(law, x, w, key, steps, keep):
@@ -150,9 +179,29 @@ class Setting:
                 if progress:
                     progress(float(block[0][-1] / keep[-1]))
         result = _dataset(blocks, np.asarray(w), self, keep[-1])
+        line = self._accuracy(begun, result, tolerance)
+        result = result.assign_attrs(accuracy=line)
         if self.coalesce is not None:
             result["heavy"] = ("time", np.array(heavy), {"long_name": "heavy tokens"})
         return measure(result, self.observe) if self.observe else result
+
+    def _accuracy(self, x: Tokens, result: xr.Dataset, tolerance: float | None) -> str:
+        """Return in a line how accurate the run is, after a comparison with accurate steps."""
+        solver = self.solver
+        if isinstance(solver, Adaptive):
+            rtol, atol = solver.tolerances(self.dtype)
+            return f"time stepping: steps controlled to rtol {rtol:g}, atol {atol:g}"
+        if solver.convention == "layer map":
+            return "layer map: no error of time stepping"
+        if self.dynamics.noisy and tolerance is not None:
+            return f"time stepping: {solver!r}, compared with accurate steps by a pilot"
+        if tolerance is None or self.dynamics.noisy or len(x) ** 2 > PAIRS:
+            return "time stepping: not checked"
+        times, w = result["time"].values, result["w"].values
+        gap = gap_to_flow(self.dynamics, x, w, times, result["x"].values, tolerance)
+        if not gap <= tolerance:
+            warn_of_step(solver, "", tolerance)
+        return f"time stepping: error {gap:.1g} of the tokens (tolerance {tolerance:g})"
 
     def _blocks(self, law, x, w, key, steps, keep) -> Iterator[tuple[engine.Frames, int]]:
         """Blocks of frames, and how many tokens are left at the end of each."""
@@ -163,6 +212,9 @@ class Setting:
                 from tokenflock.engines.coalescing import coalescing
 
                 yield from coalescing(course, self.coalesce)
+                return
+            if law.noisy or not law.smooth or solver.method is Method.CHEBYSHEV:
+                yield trajectory(course, key if law.noisy else None), len(w)
                 return
             # diffrax takes half a second to import, which steps of one length need not wait for
             from tokenflock.engines.adaptive import adaptive
@@ -214,9 +266,8 @@ def _check_coalescing(setting: Setting) -> None:
         f"left out, since {name} tells tokens apart",
         f"{radius:g}",
     )
-    if not isinstance(solver, Adaptive):
-        kind = type(solver).__name__
-        raise UserError(f"coalesce needs the solver Adaptive(), whose steps may grow, got {kind}")
+    if not isinstance(solver, Adaptive) or solver.method is Method.CHEBYSHEV:
+        raise UserError(f"coalesce needs the solver Adaptive(), whose steps may grow, got {solver}")
     wanted = "'float64', for exponentially long times"
     require(setting.dtype == "float64", "dtype", wanted, repr(setting.dtype))
     least = 10 * solver.tolerances(setting.dtype)[1]
@@ -249,6 +300,8 @@ def flow(
 
     start = start if isinstance(start, Start) else Given(start)
     solver = solver or Adaptive()
+    dense = not dynamics.noisy and solver.method is not Method.CHEBYSHEV
+    require(dense, "solver", "one of dense output, for a law without noise", repr(solver))
     check(dynamics, start, solver, t, None, 2)
     with precision("float64"), placed(*start.shape):
         law, x, w, _ = prepare(dynamics, start, seed, "float64")
@@ -267,11 +320,34 @@ def flow(
     return evaluate
 
 
+def noisy_scheme(
+    dynamics: Dynamics,
+    start: Start,
+    when: When,
+    solver: Solver | None,
+    observe: Sequence[Observable],
+    until: Event | None,
+    seed: int,
+    tolerance: float | None,
+) -> Solver:
+    """Return the solver of a noisy law: the given one, with a warning where its step is too long,
+    or the first that is accurate for a pilot of some systems.
+    """
+    if solver is not None and (tolerance is None or isinstance(solver, Adaptive)):
+        return solver
+    names = {each.name for each in observe}
+    more = [each for each in (MeanCosine(), MinimumCosine()) if each.name not in names]
+    few = PILOT if solver is None else PILOT // 2
+    options: Options = {"tolerance": tolerance}
+    system = dynamics, start, {}, few, when, solver, (*observe, *more), until, seed
+    request = asked(*system, options)
+    result = judged(in_memory(request), request.plan, stored=False)
+    return solver or schemes(dynamics, request.plan.tolerance)[int(result["scheme"])]
+
+
 def default_solver(dynamics: Dynamics) -> Solver:
-    """The solver that suits a law of motion."""
-    if dynamics.noisy:
-        return EulerMaruyama(h=0.01)
-    return Adaptive() if dynamics.smooth else Euler(h=0.01)
+    """Return the solver that suits a law without noise."""
+    return Adaptive() if dynamics.smooth else Adaptive(method=Method.TSIT5)
 
 
 def _fits(
