@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 import warnings
 from collections.abc import Sequence
 
 from tokenflock.cli.waiting import later
+
+CLOSED_PIPE = 141  # what a shell says of a program that SIGPIPE ends: whoever reads has enough
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -18,6 +21,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     later("xarray")
     if argv is None:
         gc.set_threshold(100_000, 20, 100)  # modules are loaded in nine tenths of the time
+        if isinstance(sys.stdout, io.TextIOWrapper):  # LC_ALL=C has no letters beyond ASCII
+            sys.stdout.reconfigure(errors="backslashreplace")
     from tokenflock.cli import stopping
 
     with stopping.obeying():
@@ -54,13 +59,14 @@ def _called(tokens: list[str]) -> int:
         app = build(tokens)
         tokens = exact(app, tokens)
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        print(end="", flush=True)
     except (UserError, CycloptsError) as error:
         known = isinstance(error, UserError)
         complain(spoken(str(error), app, tokens) if known else refused(error, app, tokens))
         code = 2
     except (SimulationError, OSError) as error:
         if isinstance(error, BrokenPipeError):
-            os._exit(0)  # whoever read our output has seen enough
+            stopping.leave(CLOSED_PIPE)
         complain(spoken(str(error), app, tokens))
         code = 1
     except Exception as error:

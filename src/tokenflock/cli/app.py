@@ -9,6 +9,7 @@ from cyclopts import App
 
 from tokenflock import __version__
 from tokenflock.catalogue import include
+from tokenflock.cli.console import console
 from tokenflock.errors import UserError
 
 COMMANDS = {
@@ -63,7 +64,13 @@ def build(tokens: Sequence[str]) -> App:
 
     The others are shown by their one line.
     """
-    app = App(name="tokenflock", version=__version__, help=_HELP, help_format="markdown")
+    app = App(
+        name="tokenflock",
+        version=__version__,
+        help=_HELP,
+        help_format="markdown",
+        console=console,
+    )
     named = next((token for token in tokens if not token.startswith("-")), None)
     for name, summary in COMMANDS.items():
         if name == named:

@@ -26,8 +26,17 @@ from rich.text import Text
 from tokenflock.cli import stopping
 from tokenflock.files import cache_folder
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+
+class Screen(Console):
+    """A console that lets a closed pipe be an error, where rich exits with the code 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that is being handled."""
+        raise
+
+
+console = Screen(highlight=False)
+errors = Screen(stderr=True, highlight=False)
 _STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but the tab and the end of a line
 WAITING = "compiling, once for this size, unless that is done"
 
