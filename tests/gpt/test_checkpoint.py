@@ -279,3 +279,27 @@ def test_a_model_of_more_heads_than_tensors_is_read(tmp_path):
     with safe_open(tmp_path / "model.safetensors", framework="numpy") as file:
         assert sum(name.startswith("model.") for name in file.keys()) < 64  # noqa: SIM118
     same(load(tmp_path).model, before.model)
+
+
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        ({"step": "-5"}, "step must be 0 or more, got -5"),
+        ({"step": "10"}, "step must be 9 or less, got 10"),
+        ({"step": "7"}, "history must be losses up to step 7, got some up to step 6"),
+        ({"history": "[]"}, "history must be losses up to step 6, got some up to step 0"),
+        ({"history": "[[3, 1, 1], [3, 1, 1], [6, 1, 1]]"}, "at increasing steps from 1 on"),
+        ({"history": "[[-3, 1, 1], [6, 1, 1]]"}, "at increasing steps from 1 on"),
+        ({"history": "[[6, 1, Infinity]]"}, "history must be finite losses"),
+        ({"history": "[[3, NaN, 1], [6, 1, 1]]"}, "history must be finite losses"),
+    ],
+)
+def test_a_history_that_no_training_has_is_refused(tmp_path, notes, words):
+    kept(tmp_path)
+    path = tmp_path / "model.safetensors"
+    with safe_open(path, framework="numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        path.write_bytes(packed(tensors, file.metadata() | notes))
+    with pytest.raises(UserError, match=words) as told:
+        load(tmp_path)
+    assert "cannot be read" in str(told.value)

@@ -534,3 +534,23 @@ def test_the_loss_on_held_out_text_is_a_mean_over_all_whole_batches():
     targets = data[1 : 96 * context + 1]
     loss = training.validate(Even(jnp.ones(())), data, context)
     assert loss == pytest.approx(targets.mean())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("validate", "validation loss"), ("steps", "a weight or a moment")]
+)
+def test_a_training_that_diverges_keeps_its_last_checkpoint(monkeypatch, name, words):
+    stubbed(monkeypatch)
+    bad = {  # after step 8
+        "validate": lambda model, *_: 1.0 if model == "model 4" else np.inf,
+        "steps": lambda *args: (
+            f"model {args[-1]}",
+            jnp.array([1.0, np.inf if args[-1] == 8 else 0.0]),
+            0.5,
+        ),
+    }
+    monkeypatch.setattr(training, name, bad[name])
+    run = training.run(at(0, steps=12, every=4, chunk=4), np.arange(9), None)
+    assert next(run).step == 4
+    with pytest.raises(SimulationError, match=f"{words}.* is inf after 8 steps; take a smaller"):
+        next(run)

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save as packed
 
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, require, require_whole
 from tokenflock.files import parsed_json, received_json, whole
 from tokenflock.gpt.ladder import build
 from tokenflock.gpt.language import LanguageModel
@@ -160,7 +161,9 @@ def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
         _one_token_each(config)
         rows = parsed_json(notes["history"].encode(), folder / WEIGHTS)
         history = tuple((int(step), float(train), float(val)) for step, train, val in rows)
-        return Checkpoint(config, model, int(notes["step"]), state, history)
+        checkpoint = Checkpoint(config, model, int(notes["step"]), state, history)
+        _check_history(checkpoint)
+        return checkpoint
     except Exception as error:  # whatever the libraries below say of a damaged file
         raise UserError(
             f"the checkpoint in {folder} cannot be read ({_reason(error)}); train again with"
@@ -171,6 +174,20 @@ def load(folder: str | os.PathLike[str], optimiser: Any = None) -> Checkpoint:
 def _reason(error: Exception) -> str:
     words = f"there is no {error}" if isinstance(error, KeyError) else str(error)
     return " ".join(words.split())[:300]
+
+
+def _check_history(checkpoint: Checkpoint) -> None:
+    """Raise if the step or the losses of a checkpoint cannot be those of a training."""
+    step, history = checkpoint.step, checkpoint.history
+    require_whole("step", step, 0, checkpoint.config.schedule.steps)
+    told = [row[0] for row in history]
+    rising = all(before < after for before, after in pairwise([0, *told]))
+    require(rising, "history", "losses at increasing steps from 1 on", f"{told!r:.80}")
+    last = told[-1] if told else 0
+    require(last == step, "history", f"losses up to step {step}", f"some up to step {last}")
+    for row in history:
+        finite = all(map(math.isfinite, row[1:]))
+        require(finite, "history", "finite losses", f"{row[1:]} at step {row[0]}")
 
 
 def _one_token_each(config: Config) -> None:

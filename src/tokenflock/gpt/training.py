@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from tokenflock.errors import SimulationError, UserError
+from tokenflock.errors import SimulationError, UserError, require_whole
 from tokenflock.files import made_folder
 from tokenflock.gpt import text as texts
 from tokenflock.gpt.checkpoint import (
@@ -223,7 +223,7 @@ def train(
       schedule: of the training.
       byte_pairs: size of a byte-pair vocabulary; characters unless given.
       tell: called after every chunk of steps.
-      watch: steps at which tokens are watched.
+      watch: steps at which tokens are watched, from 0 to those of the schedule.
     """
     text = texts.read() if text is None else text
     if not text:
@@ -231,6 +231,8 @@ def train(
     alphabet = (
         texts.Characters.of(text) if byte_pairs is None else texts.BytePairs.of(text, byte_pairs)
     )
+    for mark in watch:
+        require_whole("watch", mark, 0, schedule.steps)
     data, held_out = texts.split(alphabet.encode(text), shape.context)
     digest = hashlib.sha256(text.encode()).hexdigest()
     config = Config(replace(shape, vocab=alphabet.size), schedule, alphabet, digest)
@@ -296,20 +298,30 @@ def run(
     stopwatch = Stopwatch(start.step, schedule, context)
     for first, last in chunks(start.step, schedule, marks):
         model, state, loss = steps(fixed, model, state, first, last)
-        if not np.isfinite(loss):
-            raise SimulationError(
-                f"the loss is {loss} after {last} steps; take a smaller rate than {schedule.rate}"
-            )
+        _check_finite(schedule, last, "the loss", loss)
         progress = stopwatch.told(last, loss)
         if watcher is not None and last in marks:
             watcher.look(model, last)
         if last % schedule.every == 0 or last == schedule.steps:
             val = validate(model, held_out, context, None if last == schedule.steps else WINDOWS)
+            _check_finite(schedule, last, "the validation loss", val)
+            for leaf in jax.tree.leaves(eqx.filter((model, state), eqx.is_array)):
+                _check_finite(schedule, last, "a weight or a moment of the optimiser", leaf)
             progress, history = replace(progress, val=val), (*history, (last, loss, val))
             yield Checkpoint(start.config, model, last, state, history)
         stopwatch.go()
         if tell is not None:
             tell(progress)
+
+
+def _check_finite(schedule: Schedule, step: int, what: str, values: Any) -> None:
+    """Raise if a training has diverged; its last checkpoint stays as it is."""
+    values = np.asarray(values)
+    if not np.isfinite(values).all():
+        worst = values[~np.isfinite(values)].flat[0]
+        raise SimulationError(
+            f"{what} is {worst} after {step} steps; take a smaller rate than {schedule.rate}"
+        )
 
 
 def chunks(step: int, schedule: Schedule, marks: Iterable[int] = ()) -> Iterator[tuple[int, int]]:
