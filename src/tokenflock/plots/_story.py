@@ -234,7 +234,7 @@ def story(result: xr.Dataset) -> Story:
     )
     finite_numbers(axis, plain["time"].values)
     kept = np.flatnonzero(w > 0)
-    tokens = plain["x"].values[:, kept]
+    tokens = plain["x"].values[:, kept].astype(float, copy=False)
     largest = float(np.abs(tokens).max())  # whose square is a number too
     require(largest < 1e150, "x", "finite", "NaN, infinity or beyond 1e150")
     length = np.linalg.norm(tokens, axis=-1, keepdims=True)

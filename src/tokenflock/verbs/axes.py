@@ -101,18 +101,24 @@ def find(name: str, parts: dict[str, Any], told: str = "over") -> tuple[Any, ...
 
 
 def _leaf(tree: Any, path: tuple[Any, ...]) -> Any:
+    """Return what stands at a path of keys and fields; no other attribute counts."""
     for step in path:
-        tree = tree[step] if isinstance(tree, (dict, tuple)) else getattr(tree, str(step))
+        fields = None if isinstance(tree, (dict, tuple)) else dataclasses.fields(tree)
+        if fields is None:
+            tree = tree[step]
+        else:
+            tree = {field.name: getattr(tree, field.name) for field in fields}[step]
     return tree
 
 
 def _dotted(name: str, parts: dict[str, Any], told: str) -> tuple[Any, ...]:
-    path = tuple(int(step) if step.isdigit() else step for step in name.split("."))
     try:
+        path = tuple(int(step) if step.isdecimal() else step for step in name.split("."))
         _leaf(parts, path)
-    except (KeyError, IndexError, AttributeError, TypeError):
+    except (KeyError, IndexError, TypeError, ValueError):
         raise UserError(
-            f"{told} has no parameter {name!r}; begin with dynamics., start., solver. or observe.0."
+            f"{told} has no parameter {name!r:.80}; begin with dynamics., start., solver. or"
+            " observe.0."
         ) from None
     return path
 

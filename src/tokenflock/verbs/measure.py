@@ -34,7 +34,7 @@ _NO_TOKENS = (
 )
 
 
-def measure(result: xr.Dataset, observables: Sequence[Observable] | Observable) -> xr.Dataset:
+def measure(result: xr.Dataset, observables: Observable | Sequence[Observable]) -> xr.Dataset:
     """A result with observables added, one variable each.
 
     `x` may have any axes before its tokens and coordinates (`time`, `repeat`, `prompt`, `layer`).
@@ -120,8 +120,9 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
 
 
 def _dtype(x: xr.DataArray) -> str:
-    """Return the precision in which tokens are measured: their own."""
-    return "float64" if x.dtype == np.float64 else "float32"
+    """Return the precision in which tokens are measured: their own, or the nearest one."""
+    short = x.dtype.kind == "f" and x.dtype.itemsize <= 4
+    return "float32" if short else "float64"
 
 
 def _chunks(count: int, most: int) -> list[np.ndarray]:
