@@ -160,6 +160,9 @@ def test_an_interrupted_film_keeps_the_film_that_was_there(circle_run, tmp_path)
     assert path.read_bytes() == b"old"
 
 
+ANGLES, BEYOND = ("spin", "azimuth", "elevation"), (1e308, -1e308, np.nan, np.inf)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -172,6 +175,15 @@ def test_an_interrupted_film_keeps_the_film_that_was_there(circle_run, tmp_path)
         ({"view": "torus"}, "view must be"),
         ({"theme": "sepia"}, "theme must be"),
         ({"tail": -1}, "tail must be"),
+        *(({name: wrong}, f"{name} must be from") for name in ANGLES for wrong in BEYOND),
+        ({"spin": 5.0}, "spin must be left out in a film of a circle"),
+        ({"azimuth": 5.0}, "azimuth must be left out in a film of a circle"),
+        ({"view": "plane", "landscape": True}, "landscape must be left out in a film of a plane"),
+        ({"fps": 1e308}, "fps must be above 0 and at most"),
+        ({"fps": np.nan}, "fps must be above 0 and at most"),
+        ({"seconds": 1e308}, "seconds must be positive"),
+        ({"between": -1}, "between must be from 0"),
+        ({"size": (1e308, 720)}, "size must be 2 values, each a whole number"),
     ],
 )
 def test_mistakes_are_told_in_one_line(circle_run, tmp_path, options, words):

@@ -46,6 +46,7 @@ def _called(tokens: list[str]) -> int:
     from tokenflock.cli import stopping
     from tokenflock.cli.app import build, imported
     from tokenflock.cli.console import complain
+    from tokenflock.cli.dropped import refuse_dropped
     from tokenflock.cli.language import exact, spoken
     from tokenflock.cli.parsing import refused
     from tokenflock.cli.values import joined
@@ -58,6 +59,7 @@ def _called(tokens: list[str]) -> int:
         tokens = imported(tokens)
         app = build(tokens)
         tokens = exact(app, tokens)
+        refuse_dropped(tokens)
         code = app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         print(end="", flush=True)
     except (UserError, CycloptsError) as error:

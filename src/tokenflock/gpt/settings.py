@@ -130,6 +130,15 @@ def least_memory(shape: Shape, schedule: Schedule) -> float:
     return 4 * (4 * weights + tokens)
 
 
+# what a shape says to each rung: lower ones read no more
+READS = {
+    "bigram": ("vocab", "context", "rung"),
+    "head": ("vocab", "context", "rung", "width"),
+    "multi-head": ("vocab", "context", "rung", "width", "heads"),
+    "feed-forward": ("vocab", "context", "rung", "width", "heads"),
+    "residual": ("vocab", "context", "rung", "width", "heads", "depth"),
+    "gpt": tuple(field.name for field in fields(Shape)),
+}
 BEARS = {"bigram": 10, "head": 3, "multi-head": 3}  # how much larger a rate lower rungs bear
 # how much longer a warm-up it wants: else some seeds never leave the collapse of the first steps
 WARMS = {"post": 3}
@@ -163,6 +172,9 @@ def preset(name: str, **changes: Any) -> tuple[Shape, Schedule]:
             raise UserError(_unknown(key, sorted(of_shape | of_schedule)))
     given = {key: value for key, value in changes.items() if value is not None}
     shape, schedule = PRESETS[name]
+    read = READS.get(given.get("rung", "gpt"), of_shape)
+    for key in sorted(of_shape.intersection(given).difference(read)):
+        raise UserError(f"{key} must be left out with rung={given['rung']!r}, got {given[key]!r}")
     rung, norm = given.get("rung", "gpt"), given.get("norm", "pre")
     schedule = replace(
         schedule,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -78,7 +77,7 @@ def film(
       title: what stands above it; what ran unless given.
     """
     path, how = Path(path), Shot.of(shot)
-    size = _checked(path, fps, seconds, size, how)
+    size = _checked(path, fps, seconds, size)
     run = timed(result) if is_spread(result) else story(_moving(result, how.between, fps))
     how = _settled(how, run)
     count = run.frames if seconds is None else max(1, round(seconds * fps))
@@ -99,8 +98,20 @@ def _measured(result: xr.Dataset, run: Story) -> Story:
 
 
 def _settled(shot: Shot, run: Story | Spread) -> Shot:
-    """The shot with its view and its time axis chosen, as what is filmed asks."""
+    """The shot with its view and its time axis chosen, as what is filmed asks.
+
+    Raise on an option that this view would drop.
+    """
     view = _view(shot.view, run.d)
+    dropped = {
+        f"a {view}": () if view == "sphere" else ("spin", "azimuth", "elevation"),
+        "a plane": ("landscape",) if view == "plane" else (),
+        "a measure": ("landscape", "clusters_at") if isinstance(run, Spread) else (),
+    }
+    for what, names in dropped.items():
+        for name in names:
+            value = getattr(shot, name)
+            require(not value, name, f"left out in a film of {what}", value)
     if isinstance(run, Spread):
         require(
             view != "plane" and (view == "circle") == (run.d == 2),
@@ -113,7 +124,7 @@ def _settled(shot: Shot, run: Story | Spread) -> Shot:
 
 
 def _checked(
-    path: Path, fps: float, seconds: float | None, size: tuple[int, int] | None, shot: Shot
+    path: Path, fps: float, seconds: float | None, size: tuple[int, int] | None
 ) -> tuple[int, int]:
     """Refuse what cannot be filmed, before any work is done.
 
@@ -136,10 +147,6 @@ def _checked(
         seconds,
         "write e.g. seconds=20",
     )
-    require(shot.tail >= 0, "tail", "0 or more", shot.tail)
-    for name in ("spin", "azimuth", "elevation"):
-        angle = getattr(shot, name)
-        require(angle is None or math.isfinite(angle), name, "degrees", angle)
     width, height = size or _SIZES[suffix]
     require(
         min(width, height) >= 120 and max(width, height) <= 8192,
