@@ -10,6 +10,7 @@ lives. A test runs the same comparison.
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -38,7 +39,7 @@ def _line(package: ModuleType, name: str) -> str:
     if isinstance(value, ModuleType):
         parent, _, last = value.__name__.rpartition(".")
         return f"from {parent} import {last} as {name}"
-    return f"from {value.__module__} import {value.__name__} as {name}"
+    return f"from {inspect.unwrap(value).__module__} import {value.__name__} as {name}"
 
 
 def stubs() -> dict[Path, str]:

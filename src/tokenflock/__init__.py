@@ -61,8 +61,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str):
     if name in _HOMES:
-        value = getattr(_import(f"tokenflock.{_HOMES[name]}"), name)
-        return _import("tokenflock.errors").switched(value)
+        return _import("tokenflock.errors").public(__name__, f"{__name__}.{_HOMES[name]}", name)
     if name in _FOLDERS:
         return _import(f"tokenflock.{name}")
     raise AttributeError(f"module 'tokenflock' has no attribute {name!r}")

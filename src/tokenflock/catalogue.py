@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tokenflock.errors import UserError, switched
+from tokenflock.errors import UserError, public
 
 KINDS = ("dynamics", "parts", "starts", "solvers", "observables", "events", "matrices", "theory")
 BASES = {  # what a member of each kind derives from; theory has functions
@@ -270,7 +270,7 @@ def lazy(kind: str, extra: dict[str, str] | None = None):
         if name == "__all__":
             return __dir__()
         if name in extra:
-            return getattr(importlib.import_module(extra[name]), name)
+            return public(f"tokenflock.{kind}", extra[name], name)
         own = _namesake(kind, slug(name))
         for entry in entries(kind) if own is None else (own,):
             if entry.name == name:
@@ -299,9 +299,8 @@ def homes(package: str, table: dict[str, str]):
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}; it has {', '.join(everything)}"
             )
-        home = importlib.import_module(f"{package}.{table[name] or name}")
-        value = getattr(home, name) if table[name] else home
-        return switched(value)
+        home = f"{package}.{table[name] or name}"
+        return public(package, home, name) if table[name] else importlib.import_module(home)
 
     return __getattr__, lambda: everything, everything
 

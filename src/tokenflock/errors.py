@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from functools import cache, wraps
-from inspect import isfunction, signature
+from importlib import import_module
+from inspect import Parameter, isfunction, signature
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 if TYPE_CHECKING:
     import numpy as np
-
-_SWITCHES = ("bool", "bool | None")  # annotations of arguments that are switches
 
 
 class UserError(ValueError):
@@ -40,6 +51,12 @@ def overflowed(what: str, dtype: str) -> str:
     )
 
 
+def shown(value: object) -> str:
+    """Return a value in one short line; a class by its name."""
+    text = value.__name__ if isinstance(value, type) else " ".join(repr(value).split())
+    return f"{text:.80}"
+
+
 def require(condition: bool, argument: str, wanted: str, got: object, instead: str = "") -> None:
     """Raise `UserError` unless `condition`: "`argument` must be `wanted`, got `got`; write
     `instead`".
@@ -54,54 +71,21 @@ def require_number(argument: str, value: Any, instead: str = "") -> None:
     """Refuse what is no real number, or one beyond all of 64 bits."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     fits = not isinstance(value, int) or abs(value) < 1 << 1023
-    require(number and fits, argument, "a number", f"{value!r:.80}", instead)
+    require(number and fits, argument, "a number", shown(value), instead)
 
 
 def require_whole(argument: str, value: Any, least: int, most: int = 2**63 - 1) -> None:
     """Refuse what is no whole number, or too small or too large a one."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
-    require(whole, argument, "a whole number", f"{value!r:.80}")
+    require(whole, argument, "a whole number", shown(value))
     require(int(value) >= least, argument, f"{least} or more", value)
-    require(int(value) <= most, argument, f"{most:,} or less", f"{value!r:.80}")
+    require(int(value) <= most, argument, f"{most:,} or less", shown(value))
 
 
 def require_switch(argument: str, value: Any) -> None:
     """Refuse what is neither True nor False: any other word would mean True."""
     plain = value.item() if getattr(value, "ndim", None) == 0 else value
-    require(isinstance(plain, bool), argument, "True or False", f"{value!r:.80}")
-
-
-def require_switches(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Raise if a value of an argument of a function that is a switch is neither True nor False."""
-    for name, optional in _switches(function).items():
-        if name in values and not (optional and values[name] is None):
-            require_switch(name, values[name])
-
-
-@cache
-def _switches(function: Callable[..., Any]) -> dict[str, bool]:
-    """The arguments of a function that are switches, and whether None may stand for them."""
-    kinds = {name: each.annotation for name, each in signature(function).parameters.items()}
-    words = {name: getattr(kind, "__name__", str(kind)) for name, kind in kinds.items()}
-    return {name: "None" in word for name, word in words.items() if word in _SWITCHES}
-
-
-@cache
-def switched(function: Any) -> Any:
-    """Return a function that refuses a switch that is neither True nor False; itself without any.
-
-    The loader of public names applies it, so that no verb or plot can take "no" for True.
-    """
-    if not isfunction(function) or not _switches(function):
-        return function
-
-    @wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        names = signature(function).parameters
-        require_switches(function, dict(zip(names, args)) | options)
-        return function(*args, **options)
-
-    return call
+    require(isinstance(plain, bool), argument, "True or False", shown(value))
 
 
 def real_numbers(values: Any, truths: bool = False) -> np.ndarray | None:
@@ -141,8 +125,7 @@ def all_numbers(argument: str, values: Any) -> np.ndarray:
 
     array = real_numbers(values)
     if array is None:
-        shown = " ".join(repr(values).split())
-        require(np.size(values) == 0, argument, "numbers", f"{shown:.80}")
+        require(np.size(values) == 0, argument, "numbers", shown(values))
         return np.zeros(0)
     return array
 
@@ -182,3 +165,180 @@ def require_known(what: str, options: Iterable[str], known: Iterable[str]) -> No
             near = get_close_matches(name, known, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
             raise UserError(f"{what} has no option {name!r}; {remedy}")
+
+
+# --------------------------------------------------------------------------------------------------
+# The arguments of public functions, against their annotations. The loaders of public names (that of
+# tokenflock and those of the catalogue) go through `public`, so that all verbs and plots refuse a
+# value of another kind in the same words, before anything runs.
+
+# what argument of a plot may be how large; the names mean the same everywhere
+RANGES = {
+    "azimuth": (-36_000, 36_000),
+    "between": (0, 10_000),
+    "bins": (1, 1_000_000),
+    "columns": (1, 100),
+    "dpi": (1, 10_000),
+    "elevation": (-36_000, 36_000),
+    "rows": (1, 100),
+    "spin": (-36_000, 36_000),
+    "tail": (0, 1_000_000),
+}
+_WORDS: dict[Any, str] = {
+    bool: "True or False",
+    float: "a number",
+    int: "a whole number",
+    str: "a text",
+    os.PathLike: "a path",
+    Callable: "a function",
+    Mapping: "values by name",
+    NoneType: "None",
+    "ndarray": "an array of numbers",
+    "Dataset": "an xarray Dataset",
+    "Dynamics": "a law of motion such as SelfAttention(beta=4.0)",
+    "Start": "a start such as Uniform(n=32, d=2)",
+    "Solver": "a solver such as Layer(h=0.1)",
+    "Event": "an event such as Consensus()",
+    "Observable": "an observable such as Energy()",
+}
+# of classes whose instances can be told
+_HOMES = ("builtins", "os", "collections", "tokenflock", "xarray", "matplotlib", "jax")
+
+
+def public(package: str, home: str, name: str) -> Any:
+    """Return what a package offers from a module; a function refuses arguments of another kind."""
+    value = getattr(import_module(home), name)
+    if isfunction(value):
+        value = checked(value)
+        value.__module__ = package  # where pickle finds it
+    return value
+
+
+@cache
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that refuses arguments of another kind than its annotations say."""
+    names = [
+        name
+        for name, each in signature(function).parameters.items()
+        if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        require_kinds(function, dict(zip(names, args)) | options)
+        return function(*args, **options)
+
+    return call
+
+
+def require_kinds(form: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Raise if a value is not of the kind that the annotation of its argument or field says."""
+    for name, hint in hints_of(form).items():
+        if name in values:
+            require_kind(name, hint, values[name])
+
+
+def require_kind(name: str, hint: Any, value: Any) -> None:
+    """Raise unless a value is of a kind, and in the range of a number of that name."""
+    if not _fits(hint, value):
+        require(False, name, _wanted(hint), shown(value), _remedy(hint, value))
+    if name in RANGES and isinstance(value, Real):
+        low, high = RANGES[name]
+        require(
+            bool(low <= float(value) <= high), name, f"from {low:,} to {high:,}", f"{value!r:.80}"
+        )
+
+
+@cache
+def hints_of(form: Callable[..., Any]) -> dict[str, Any]:
+    """Return the kind of each argument of a function, or of each field of a class, by its name."""
+    hints = get_type_hints(form)
+    if not isinstance(form, type):
+        several = [each for each in signature(form).parameters.values() if each.kind in (2, 4)]
+        rest = [hints.pop(each.name, Any) for each in several]
+        for table in (get_args(hint)[0] for hint in rest if get_origin(hint) is Unpack):
+            hints |= get_type_hints(table)
+    hints.pop("return", None)
+    return hints
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Return whether a value is of a kind. What cannot be told here is left to the function."""
+    hint = getattr(hint, "array_type", hint)  # of jaxtyping; a shape is another matter
+    origin, inside = get_origin(hint) or hint, get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(each, value) for each in inside)
+    if origin is Literal:
+        return isinstance(value, str) and value in inside
+    if origin in (bool, int, float):
+        plain = value.item() if getattr(value, "ndim", None) == 0 else value
+        if isinstance(plain, bool) or origin is bool:
+            return isinstance(plain, bool) and origin is bool
+        kind = Integral if origin is int else Real
+        return isinstance(plain, kind) and real_numbers(value) is not None
+    if origin in (tuple, Sequence):
+        return _is_row(value) and _all_fit(origin, inside, value)
+    if origin is Callable:
+        return callable(value)
+    if getattr(origin, "__name__", "") == "ndarray":
+        return not isinstance(value, Mapping) and (_is_row(value) or hasattr(value, "__array__"))
+    if not isinstance(origin, type) or origin.__module__.partition(".")[0] not in _HOMES:
+        return True
+    return isinstance(value, (origin, str) if issubclass(origin, Enum) else origin)
+
+
+def _is_row(value: Any) -> bool:
+    """Return whether a value is a list, a tuple or the like, or an array with an axis."""
+    row = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+    return row or (hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0)
+
+
+def _all_fit(origin: Any, inside: tuple[Any, ...], value: Any) -> bool:
+    """Return whether all members of a list or tuple are of their kinds."""
+    if origin is Sequence and inside[0] in (float, int):
+        numbers = real_numbers(value)
+        row = numbers is not None and numbers.ndim == 1
+        return len(value) == 0 or (row and (inside[0] is float or _whole(value)))
+    kinds = inside if origin is tuple else inside * len(value)
+    return len(kinds) == len(value) and all(map(_fits, kinds, value))
+
+
+def _whole(values: Any) -> bool:
+    import numpy as np  # loaded where there are numbers
+
+    return np.asarray(values).dtype.kind in "iu"
+
+
+def _wanted(hint: Any) -> str:
+    """Return a kind in words."""
+    return " or ".join(word for word in dict.fromkeys(_words(hint)) if word != "None")
+
+
+def _words(hint: Any) -> Iterator[str]:
+    origin, inside = get_origin(hint) or hint, get_args(hint)
+    name = getattr(origin, "__name__", str(origin))
+    if origin in (Union, UnionType):
+        for each in inside:
+            same = get_origin(each) is Sequence and get_args(each)[0] in inside
+            yield from ["a list of them"] if same else _words(each)
+    elif origin is Literal:
+        yield from map(repr, inside)
+    elif origin is tuple:
+        yield f"{len(inside)} values, each {' or '.join(dict.fromkeys(map(_wanted, inside)))}"
+    elif origin is Sequence:
+        member, such, example = _wanted(inside[0]).partition(" such as ")
+        yield f"a list of {member.partition(' ')[2]}s{such}{example}"
+    else:
+        article = "an" if name[0] in "AEIOU" else "a"
+        yield _WORDS.get(origin) or _WORDS.get(name) or f"{article} {name}"
+
+
+def _remedy(hint: Any, value: Any) -> str:
+    """Return what to write instead of a class, or of one variable of a result."""
+    kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
+    kinds = tuple(kind for kind in kinds if not getattr(kind, "_is_protocol", False))
+    for each in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(each, type) and issubclass(each, kinds):
+            return f"write {each.__name__}(...)"
+    part = type(value).__name__ == "DataArray" and "Dataset" in _wanted(hint)
+    return "give the whole result, not one variable of it" if part else ""

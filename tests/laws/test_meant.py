@@ -1,13 +1,13 @@
-"""Nothing is taken for something else: switches, numbers, options that contradict each other."""
+"""Nothing is taken for something else: numbers, seeds, options that contradict each other."""
 
 from __future__ import annotations
 
 import datetime
-import inspect
 
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import tokenflock as flock
 from tokenflock import theory
@@ -16,42 +16,12 @@ from tokenflock.dynamics import SelfAttention
 from tokenflock.engines.keys import keys_of
 from tokenflock.engines.systems import _keys
 from tokenflock.meanfield import Ripple, evolve
-from tokenflock.observables import ClusterCount, MeanCosine
+from tokenflock.observables import ClusterCount, Energy, MeanCosine, PairDensity
 from tokenflock.precision import precision, root_key
 from tokenflock.starts import Uniform
 from tokenflock.sweeps.spec import parse
 
-HOMES = (flock, flock.meanfield, flock.steering, flock.sweeps, flock.probing, flock.plots, theory)
-SWITCHES = [
-    (home, name, each.name)
-    for home in HOMES
-    for name in home.__all__
-    if inspect.isfunction(form := getattr(home, name))
-    or name in ("Recording", "Selection", "Variant")
-    for each in inspect.signature(form).parameters.values()
-    if each.annotation in ("bool", "bool | None")
-]
 LAW, START = SelfAttention(), Uniform(n=4, d=2)
-
-
-@pytest.mark.parametrize(("home", "name", "switch"), SWITCHES)
-def test_a_switch_is_true_or_false(home, name, switch):
-    form = getattr(home, name)
-    needed = [
-        each.name
-        for each in inspect.signature(form).parameters.values()
-        if each.default is each.empty and each.name != switch and each.kind != each.VAR_KEYWORD
-    ]
-    for wrong in ("no", 1, np.ma.masked):
-        with pytest.raises(flock.UserError, match=f"{switch} must be True or False"):
-            form(**dict.fromkeys(needed), **{switch: wrong})
-
-
-def test_the_switches_are_found():
-    count = sum(home is theory for home, _, _ in SWITCHES)
-    assert count >= 15 and len(SWITCHES) > count + 30
-
-
 NO_NUMBERS = (
     "3",
     ["1", "2"],
@@ -172,3 +142,55 @@ def test_different_seeds_are_different_runs():
         for seed in seeds
     ]
     assert len(set(means)) == len(seeds)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("dynamics.__class__", "start.__init__", "dynamics.beta.real", "dynamics.isotropic"),
+        *("dynamics.", "observe.\u00b2.delta", f"observe.{'9' * 5000}.delta", "observe.9.delta"),
+    ],
+)
+def test_only_fields_are_parameters(name):
+    run = flock.simulate(LAW, START, t=0.1, frames=2, observe=ClusterCount())
+    for call in (
+        lambda: flock.rerun(run, **{name: 1}),
+        lambda: flock.ensemble(LAW, START, over={name: [1.0, 2.0]}, t=1, repeats=2),
+        lambda: parse(f'{SPEC}[over]\n"{name}" = [1.0, 2.0]\n'),
+    ):
+        with pytest.raises(flock.UserError, match="has no parameter"):
+            call()
+
+
+def test_tokens_of_more_digits_are_read_as_double():
+    """As 80-bit numbers are, which JAX and linear algebra do not have."""
+    run = flock.simulate(LAW, START, t=0.1, frames=2)
+    long = run.assign(x=run.x.astype(np.longdouble))
+    energy = [flock.measure(each, Energy()).energy for each in (run, long)]
+    assert energy[1].dtype == np.float64
+    np.testing.assert_array_equal(*energy)
+    places = [flock.plots.plane(each).collections[0].get_offsets() for each in (run, long)]
+    np.testing.assert_array_equal(*places)
+
+
+@pytest.mark.parametrize("wrong", ["x", "array", "dict", "reversed"])
+def test_a_file_is_replaced_by_a_whole_result_only(tmp_path, wrong):
+    run = flock.simulate(LAW, START, t=0.1, frames=2)
+    path = flock.save(run, tmp_path / "run.nc")
+    before = path.read_bytes()
+    given = {"x": run.x, "array": run.x.values, "dict": {"x": run.x.values}, "reversed": path}
+    with pytest.raises(flock.UserError, match="result must be an xarray Dataset"):
+        flock.save(given[wrong], run if wrong == "reversed" else path)
+    assert path.read_bytes() == before
+
+
+def test_one_observable_is_a_list_of_one():
+    delta = PairDensity(delta=0.01)
+    options = {"t": 0.2, "frames": 3, "observe": delta}
+    for call in (
+        lambda **asked: flock.simulate(LAW, START, **asked),
+        lambda **asked: flock.ensemble(LAW, START, repeats=2, **asked),
+        lambda **asked: flock.phase_diagram(LAW, START, beta=[1.0], repeats=2, **asked),
+    ):
+        one, several = call(**options), call(**options | {"observe": [delta]})
+        xr.testing.assert_equal(one, several)

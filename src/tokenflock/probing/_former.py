@@ -16,7 +16,7 @@ def __getattr__(name: str) -> Any:
     if name != "Block":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warnings.warn(
-        "tokenflock.probing.Block is now called TrainedLayer", DeprecationWarning, stacklevel=2
+        "tokenflock.probing.Block is now called TrainedLayer", DeprecationWarning, stacklevel=4
     )
     return TrainedLayer
 
@@ -24,6 +24,6 @@ def __getattr__(name: str) -> Any:
 def halves(result: xr.Dataset) -> xr.Dataset:
     """The former name of `half_layers`."""
     warnings.warn(
-        "tokenflock.probing.halves is now called half_layers", DeprecationWarning, stacklevel=2
+        "tokenflock.probing.halves is now called half_layers", DeprecationWarning, stacklevel=3
     )
     return half_layers(result)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tokenflock.errors import require, require_switches
+from tokenflock.errors import require, require_kinds
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Variant:
     "where torch runs; a GPU if there is one unless given"
 
     def __post_init__(self) -> None:
-        require_switches(type(self), vars(self))
+        require_kinds(type(self), vars(self))
 
     def of_depth(self, depth: int | None) -> Variant:
         """The same with a depth that was given beside it, which must be no other one."""
@@ -60,7 +60,7 @@ class Recording:
     "the tokens `x`; without, only what is observed"
 
     def __post_init__(self) -> None:
-        require_switches(type(self), vars(self))
+        require_kinds(type(self), vars(self))
 
     @property
     def attends(self) -> bool:
@@ -93,7 +93,7 @@ class Selection:
     "tokens a text is cut to; 512 or what the model takes unless given"
 
     def __post_init__(self) -> None:
-        require_switches(type(self), vars(self))
+        require_kinds(type(self), vars(self))
 
     def counted(self, special: np.ndarray) -> np.ndarray:
         """Which tokens count, where `special` tells the special ones.

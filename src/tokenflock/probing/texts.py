@@ -37,7 +37,7 @@ class Text:
     special: tuple[int, ...] = ()
 
 
-Texts = str | Text | os.PathLike[str] | Sequence["str | Text"]
+Texts = str | Text | os.PathLike[str] | Sequence[str | Text]
 
 
 def as_texts(texts: Texts) -> list[Text]:

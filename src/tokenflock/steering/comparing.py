@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tokenflock.errors import require
+from tokenflock.errors import checked, require
 from tokenflock.steering.search import steer
 
 
@@ -41,7 +41,7 @@ def compare(
             if progress:
                 progress((done + share) / len(runs))
 
-        result = steer(
+        result = checked(steer)(
             inputs, targets, pieces=depths[i], heads=counts[j], progress=report, **options
         )
         table[i, j] = np.sqrt(np.mean(result.W2.values**2))

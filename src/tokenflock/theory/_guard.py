@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tokenflock.errors import UserError, require_switches
+from tokenflock.errors import UserError, require_kinds
 
 
 @cache
@@ -22,7 +22,7 @@ def guarded(form: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(form)
     def call(*args: Any, **options: Any) -> Any:
-        require_switches(form, dict(zip(signature(form).parameters, args)) | options)
+        require_kinds(form, dict(zip(signature(form).parameters, args)) | options)
         try:
             with np.errstate(all="ignore"):
                 answer = form(*args, **options)

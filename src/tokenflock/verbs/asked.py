@@ -146,7 +146,7 @@ def asked(
     repeats: int,
     when: When,
     solver: Solver | None,
-    observe: Sequence[Observable],
+    observe: Observable | Sequence[Observable],
     until: Event | None,
     seed: int,
     options: Options,

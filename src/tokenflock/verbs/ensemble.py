@@ -35,7 +35,7 @@ def ensemble(
     times: Sequence[float] | np.ndarray | None = None,
     frames: int | None = None,
     solver: Solver | None = None,
-    observe: Sequence[Observable] = (PairDensity(),),
+    observe: Observable | Sequence[Observable] = (PairDensity(),),
     until: Event | None = None,
     seed: int = 0,
     **options: Unpack[Options],

@@ -11,7 +11,7 @@ from jaxtyping import Key
 
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.engines import differentiable
-from tokenflock.errors import require
+from tokenflock.errors import require, require_number
 from tokenflock.frozen import concrete
 from tokenflock.precision import cast
 from tokenflock.shapes import Array, Time, Tokens, Weights
@@ -67,6 +67,8 @@ def flow_map(
     0.4200 0.4200 True
     """
     check_kinds(dynamics, (), 0, solver=solver)
+    if concrete(t):
+        require_number("t", t, "write e.g. t=10")
     solver = differentiable_solver(dynamics, solver)
     forwards_is_free = not forward or isinstance(solver, Adaptive)
     require(forwards_is_free, "forward", "False for fixed steps, which do both", forward)

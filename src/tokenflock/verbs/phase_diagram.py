@@ -33,7 +33,7 @@ def phase_diagram(
     times: Sequence[float] | np.ndarray | None = None,
     frames: int | None = None,
     solver: Solver | None = None,
-    observe: Sequence[Observable] = (PairDensity(),),
+    observe: Observable | Sequence[Observable] = (PairDensity(),),
     until: Event | None = None,
     seed: int = 0,
     **options: Unpack[Options],
@@ -67,7 +67,8 @@ def phase_diagram(
         seed=seed,
         **options,
     )
-    return with_transition(result, dynamics, start, solver, observe)
+    several = (observe,) if isinstance(observe, Observable) else observe
+    return with_transition(result, dynamics, start, solver, several)
 
 
 def with_transition(

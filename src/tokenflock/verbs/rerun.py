@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from tokenflock import recipe as recipes
-from tokenflock.errors import UserError, one_schedule, require
+from tokenflock.errors import UserError, checked, one_schedule, require
 from tokenflock.meanfield.evolution import evolve
 from tokenflock.solvers.solver import Solver
 from tokenflock.verbs import axes as sweeps
@@ -103,7 +103,7 @@ def _simulate(recipe: dict[str, Any]) -> xr.Dataset:
     """With the noise of another verb, where the recipe has it."""
     options = {key: recipe[key] for key in _VERBS["simulate"]}
     if recipe["noise"] is None:
-        return simulate(recipe["dynamics"], recipe["start"], **_timed(options))
+        return checked(simulate)(recipe["dynamics"], recipe["start"], **_timed(options))
     when = When(*(options.pop(key) for key in _COMMON))
     parts = {key: recipe[key] for key in (*_ROLES, "noise")}
     return Setting(when=when, **parts, **options).run()
@@ -118,12 +118,12 @@ def _ensemble(recipe: dict[str, Any]) -> xr.Dataset:
     options = _timed({key: recipe[key] for key in _VERBS["ensemble"]})
     if not recipe["solver_given"]:
         options["solver"] = None
-    return ensemble(recipe["dynamics"], recipe["start"], **options)
+    return checked(ensemble)(recipe["dynamics"], recipe["start"], **options)
 
 
 def _evolve(recipe: dict[str, Any]) -> xr.Dataset:
     options = _timed({key: recipe[key] for key in _VERBS["evolve"]})
-    return evolve(recipe["dynamics"], recipe["start"], **options)
+    return checked(evolve)(recipe["dynamics"], recipe["start"], **options)
 
 
 _RUN = {"simulate": _simulate, "ensemble": _ensemble, "evolve": _evolve}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from tokenflock.errors import (
     all_numbers,
     one_schedule,
     require,
+    require_kind,
     require_number,
     require_whole,
 )
@@ -114,7 +115,7 @@ def _holdable(frames: int) -> None:
 
 def check_kinds(
     dynamics: Dynamics,
-    observe: Sequence[Observable],
+    observe: Observable | Sequence[Observable],
     seed: int,
     *,
     solver: Solver | None = None,
@@ -124,26 +125,15 @@ def check_kinds(
 
     Returns the observables: a single one counts as a list of one.
     """
-    _require_kind("dynamics", Dynamics, dynamics, "a law of motion such as SelfAttention(beta=4.0)")
-    if solver is not None:
-        _require_kind("solver", Solver, solver, "a solver such as Layer(h=0.1)")
-    if until is not None:
-        _require_kind("until", Event, until, "an event such as Consensus()")
-    several = isinstance(observe, (list, tuple))
-    observables = cast("tuple[Observable, ...]", tuple(observe) if several else (observe,))
-    for observable in observables:
-        _require_kind("observe", Observable, observable, "a list of observables such as [Energy()]")
+    require_kind("dynamics", Dynamics, dynamics)
+    require_kind("solver", Solver | None, solver)
+    require_kind("until", Event | None, until)
+    require_kind("observe", Observable | Sequence[Observable], observe)
+    observables = (observe,) if isinstance(observe, Observable) else tuple(observe)
     require_distinct(observables)
     whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed < 2**63
     require(whole, "seed", "a whole number from 0 to 2^63 - 1", repr(seed), "write e.g. seed=0")
     return observables
-
-
-def _require_kind(argument: str, kind: type, value: Any, wanted: str) -> None:
-    """Refuse a value of another kind; a class in place of an object says what to write."""
-    shown = value.__name__ if isinstance(value, type) else repr(value)
-    remedy = f"write {shown}(...)" if isinstance(value, type) and issubclass(value, kind) else ""
-    require(isinstance(value, kind), argument, wanted, f"{shown:.80}", remedy)
 
 
 def check(

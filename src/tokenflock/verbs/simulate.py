@@ -75,7 +75,7 @@ def simulate(
     times: Sequence[float] | np.ndarray | None = None,
     frames: int | None = None,
     solver: Solver | None = None,
-    observe: Sequence[Observable] = (),
+    observe: Observable | Sequence[Observable] = (),
     until: Event | None = None,
     seed: int = 0,
     dtype: str = "float64",
