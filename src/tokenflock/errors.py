@@ -125,7 +125,7 @@ def all_numbers(argument: str, values: Any) -> np.ndarray:
 
     array = real_numbers(values)
     if array is None:
-        require(np.size(values) == 0, argument, "numbers", shown(values))
+        require(_is_row(values) and len(values) == 0, argument, "numbers", shown(values))
         return np.zeros(0)
     return array
 

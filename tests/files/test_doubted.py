@@ -146,9 +146,9 @@ def test_an_ensemble_of_other_kinds_of_numbers_is_refused(key, value, several):
     "options",
     [
         {"dynamics": None},
-        *({"t": value} for value in (None, "1", [1], np.inf, 10**400)),
+        *({"t": value} for value in ("1", [1], np.inf, 10**400)),
         *({"times": value} for value in ("abc", [], 5, [0, np.nan], [-1, 1])),
-        *({"frames": value} for value in (None, 2.5, True, 10**12)),
+        *({"frames": value} for value in (2.5, True, 10**12)),
         *({"d": value} for value in (None, "a", 1e308, 1)),
         *({"points": value} for value in ("a", 0, 2.5, 10**12)),
     ],
@@ -176,10 +176,10 @@ def test_distances_are_between_numbers():
     """The exact algorithm of the circle would look for NaN for ever."""
     x = np.eye(2)
     for bad in (x * np.nan, x + np.inf, "x", [[1, 0], [1]]):
-        with pytest.raises(UserError, match="measure"):
+        with pytest.raises(UserError, match=r"measure|^a must be"):
             wasserstein(bad, x)
     for w in ([1, np.nan], [1, -1], [0, 0], "ab"):
-        with pytest.raises(UserError, match="w must be"):
+        with pytest.raises(UserError, match=r"w(_a)? must be"):
             wasserstein(x, x, w_a=w)
     assert wasserstein(x, x[::-1], w_a=[1, 3], w_b=[3, 1]) == pytest.approx(0, abs=1e-12)
 

@@ -219,13 +219,14 @@ def test_half_layers_stand_between_the_layers():
 
 
 def test_former_names_warn_where_they_are_used():
+    from tokenflock import probing
     from tokenflock.probing import TrainedLayer, _former
 
     with pytest.warns(DeprecationWarning, match="TrainedLayer") as told:
-        assert _former.Block is TrainedLayer
+        assert probing.Block is TrainedLayer
     full, x = traced(x_attention=np.zeros((2, 3, 2, 1)))
     with pytest.warns(DeprecationWarning, match="half_layers") as again:
-        assert _former.halves(full).sizes["layer"] == 5 and x.shape[1] == 3
+        assert probing.halves(full).sizes["layer"] == 5 and x.shape[1] == 3
     assert told[0].filename == again[0].filename == __file__
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _former.Nothing  # noqa: B018
