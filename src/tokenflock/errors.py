@@ -175,7 +175,7 @@ def require_known(what: str, options: Iterable[str], known: Iterable[str]) -> No
 # what argument of a plot may be how large; the names mean the same everywhere
 RANGES = {
     "azimuth": (-36_000, 36_000),
-    "between": (0, 10_000),
+    "between": (0, 10**15),
     "bins": (1, 1_000_000),
     "columns": (1, 100),
     "dpi": (1, 10_000),

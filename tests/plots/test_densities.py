@@ -170,7 +170,7 @@ def test_what_cannot_be_drawn_is_refused_with_a_way_out(
         (plots.density_over_time, flat, "evolve"),
         (plots.radial, along, "density_surface"),
         (plots.density_surface, around, "radial"),
-        (plots.density_surface, {"density": 1}, "evolve"),
+        (plots.density_surface, {"density": 1}, "result must be an xarray Dataset"),
     ]:
         with pytest.raises(flock.UserError, match=words):
             draw(result)
