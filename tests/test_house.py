@@ -61,7 +61,7 @@ ONLY_IN = {  # heavy libraries, and the rooms that may import them
 }
 FILES = sorted(ROOT.rglob("*.py"))
 LONGEST = 60  # lines of a function, its docstring included
-MOST_PARAMETERS = 12
+MOST_PARAMETERS = 13
 WIDEST = 100  # characters of a line
 MOST_ROOT_MODULES = 8
 

@@ -302,7 +302,6 @@ def test_phase_observes_what_is_asked_in_the_flow(call, tmp_path):
     ("line", "words"),
     [
         ("phase --dynamics kuramoto --out r.nc", "beta"),
-        ("phase --solver adaptive --out r.nc", "--solver rk4 --h 0.1"),
         ("phase --beta 1:2 --out r.nc", "first:last:count"),
         ("phase --engine resident --dtype float64 --n 4 --out r.nc", "float32"),
         ("phase --repeats 0 --out r.nc", "repeats"),

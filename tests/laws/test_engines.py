@@ -72,7 +72,8 @@ def compile_quickly():
 
 def both(law, start, observe=SMOOTH, **options):
     """The values of every repeat by either engine."""
-    options = {"repeats": 1, "t": 0.6, "frames": 4, "solver": Layer(h=0.1), "keep": True} | options
+    defaults = {"repeats": 1, "t": 0.6, "frames": 4, "solver": Layer(h=0.1), "keep": True}
+    options = defaults | {"tolerance": None} | options
     found = [
         ensemble(law, start, observe=observe, engine=engine, **options)
         for engine in ("resident", "batch")
@@ -247,8 +248,17 @@ def test_a_wide_threshold_does_not_settle_a_narrow_one():
 
 
 def test_resident_does_not_hide_tokens_that_are_lost():
+    given_step = {"solver": RK4(h=0.1), "tolerance": None}
     with pytest.raises(flock.errors.SimulationError, match="not finite"):
-        ensemble(Unnormalised(beta=200.0), given(), repeats=1, t=1, frames=2, engine="resident")
+        ensemble(
+            Unnormalised(beta=200.0),
+            given(),
+            repeats=1,
+            t=1,
+            frames=2,
+            engine="resident",
+            **given_step,
+        )
 
 
 # ----------------------------------------------------------------------------------------- products

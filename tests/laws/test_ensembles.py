@@ -527,7 +527,7 @@ def test_an_interrupted_run_goes_on_from_its_file(tmp_path):
 # errors
 
 REFUSED = {
-    "solver must be one of fixed step": {"solver": Adaptive()},
+    "engine must be 'auto'": {"solver": Adaptive(), "engine": "batch"},
     "solver must be one that takes noise": {
         "dynamics": Noisy(SelfAttention(), kappa=1.0),
         "solver": RK4(h=0.1),
@@ -556,7 +556,7 @@ REFUSED = {
     "t must be a positive": {"t": -1.0},
     "frames must be 2 or more": {"frames": 1},
     "frames must be at most one for each step": {"over": {"step": [0.1, 0.5]}, "frames": 9},
-    "times must be increasing": {"times": [1.0, 0.5]},
+    "times must be increasing": {"times": [1.0, 0.5], "t": None, "frames": None},
     "repeats must be 1 or more": {"repeats": 0},
     "quantiles must be between 0 and 1": {"quantiles": [2.0]},
     "dtype must be": {"dtype": "float16"},

@@ -156,4 +156,7 @@ def _check(
 def _remedy(law: Dynamics) -> str:
     """Return what to do about a law that is too stiff."""
     merge = "coalesce=1e-9, which joins tokens that have met, " if law.exchangeable else ""
-    return f"take {merge}Adaptive(method='chebyshev', rtol=1e-7), or a shorter time"
+    return (
+        f"take {merge}Adaptive(method='chebyshev', rtol=1e-7), a shorter time, or the layer map"
+        " Layer(h=0.1)"
+    )

@@ -172,7 +172,8 @@ def _run(
         if len(done := done[done < count]):
             finished(done, values)
 
-    job, x, keys, swept = drawn(job, systems, ids, swept, rotated)
+    packed = packets and name != "resident"
+    job, x, keys, swept = drawn(job, systems, ids, swept, rotated, packed)
     if name == "controlled":
         values, reached = controlled.run(job, x, keys, swept, tell=tell)
         if not reached.all():
@@ -200,12 +201,17 @@ def _run(
 
 
 def drawn(
-    job: Job, systems: Systems, ids: np.ndarray, swept: list[Any], rotated: bool
+    job: Job,
+    systems: Systems,
+    ids: np.ndarray,
+    swept: list[Any],
+    rotated: bool,
+    packed: bool,
 ) -> tuple[Job, Any, Any, list[Any]]:
     """Return the job with its random matrices, the tokens and keys of noise of these systems, and
-    what differs between them.
+    what differs between them: on the host where they are `packed`.
     """
-    if jax.default_backend() == "gpu":
+    if not packed:
         x, keys = systems.draw(ids, rotated)
     else:  # drawn in packets of one shape, so that nothing is compiled for the last, smaller one
         size = packet(*systems.start.shape)
@@ -214,8 +220,7 @@ def drawn(
         keys = jax.random.wrap_key_data(jnp.concatenate([part[1] for part in parts]))
     if systems.matrices is not None:
         job, swept = _with_matrices(job, systems, systems.matrices, ids, swept)
-        if jax.default_backend() != "gpu":
-            swept = [np.asarray(values) for values in swept]
+        swept = [np.asarray(values) for values in swept] if packed else swept
     return job, x, keys, swept
 
 

@@ -42,10 +42,11 @@ HOPELESS = 2  # times the stages allowed, which the rest of a run would take at 
 BISECTIONS = 45  # to locate an event within a step
 
 Force = Callable[[Scalar, Tokens], Tokens]
+Follow = Callable[..., Any]  # (state, end, number of its first step of noise, how many) -> state
 
 
-class Pair(NamedTuple):
-    """An embedded Runge-Kutta pair, its coefficients as arrays."""
+class Tableau(NamedTuple):
+    """The coefficients of an embedded Runge-Kutta pair, as arrays."""
 
     a: np.ndarray  # (stages, stages), strictly lower triangular
     b: np.ndarray
@@ -194,7 +195,7 @@ def _frames(
     swept: list[Array],
     when: tuple[Array, Array],
     until: Event | None,
-    pair: Pair | None,
+    pair: Tableau | None,
     limits: Array,
     noise: tuple[int, str],
 ) -> tuple[list[Array], State]:
@@ -203,7 +204,6 @@ def _frames(
     `when` holds the times of the frames and the numbers of steps of noise between them.
     """
     times, steps = when
-    intervals, dtype = noise
 
     def system(x: Tokens, key: Array, values: list[Array]) -> tuple[list[Array], State]:
         law, _, observables = fill(parts, paths, values)
@@ -218,28 +218,11 @@ def _frames(
             return [jnp.where(state.ok, value, jnp.nan) for value in seen]
 
         follow = _follow(law, force, w, until, pair, limits, times)
+        if law.noisy:
+            follow = _shaken(law, force, w, until, follow, key, *noise)
 
         def frame(state: State, ends: tuple[Array, Array, Array]) -> tuple[State, list[Array]]:
-            end, first, count = ends
-            if not law.noisy:
-                state = follow(state, end)
-                return state, measure(state)
-            begin, kicks = state.t, count * intervals
-            width = (end - begin) / kicks
-
-            def interval(k: Array, state: State) -> State:
-                now = jnp.where(k + 1 < kicks, begin + (k + 1) * width, end)
-                state = follow(state, now)
-                own = jax.random.fold_in(key, first + k // intervals)
-                kick = _kick(law, state.t, state.x.astype(dtype), w, own, k % intervals, intervals)
-                y = law.space.retract(state.x, law.space.tangent(state.x, jnp.sqrt(width) * kick))
-                passage = state.passage
-                if until is not None:
-                    over = until.margins(law, state.t, y, w) <= 0
-                    passage = _note(passage, over, state.t, 0 * state.t, y)
-                return state._replace(x=y, v=force(state.t, y), passage=passage)
-
-            state = jax.lax.fori_loop(0, kicks, interval, state)
+            state = follow(state, *ends)
             return state, measure(state)
 
         state = _first(law, force, x, w, times[0], until, pair is None, limits)
@@ -250,6 +233,37 @@ def _frames(
         return joined, state
 
     return jax.vmap(system)(x, keys, swept)
+
+
+def _shaken(
+    law: Dynamics,
+    force: Force,
+    w: Weights,
+    until: Event | None,
+    follow: Follow,
+    key: Array,
+    intervals: int,
+    dtype: str,
+) -> Follow:
+    """Return a function that advances a state to a time, with noise at the end of each interval."""
+
+    def advance(state: State, end: Array, first: Array, count: Array) -> State:
+        begin, kicks = state.t, count * intervals
+        width = (end - begin) / kicks
+
+        def interval(k: Array, state: State) -> State:
+            state = follow(state, jnp.where(k + 1 < kicks, begin + (k + 1) * width, end))
+            t, x, passage = state.t, state.x, state.passage
+            own = jax.random.fold_in(key, first + k // intervals)
+            kick = _kick(law, t, x.astype(dtype), w, own, k % intervals, intervals)
+            y = law.space.retract(x, law.space.tangent(x, jnp.sqrt(width) * kick))
+            if until is not None:
+                passage = _note(passage, until.margins(law, t, y, w) <= 0, t, 0 * t, y)
+            return state._replace(x=y, v=force(t, y), passage=passage)
+
+        return jax.lax.fori_loop(0, kicks, interval, state)
+
+    return advance
 
 
 def _first(
@@ -283,15 +297,15 @@ def _follow(
     force: Force,
     w: Weights,
     until: Event | None,
-    pair: Pair | None,
+    pair: Tableau | None,
     limits: Array,
     times: Array,
-) -> Callable[[State, Array], State]:
+) -> Follow:
     """Return a function that advances a state to a time by controlled steps."""
     rtol, atol, most = limits
     order = 2 if pair is None else pair.order
 
-    def advance(state: State, end: Array) -> State:
+    def advance(state: State, end: Array, *_: Array) -> State:
         def running(state: State) -> Array:
             return (state.t < end) & state.ok
 
@@ -304,9 +318,8 @@ def _follow(
             count = jnp.ceil(0.999 * rest / state.h)
             t = jnp.where(count > 1, state.t + rest / count, end)
             h = t - state.t
-            y, v, difference, spent = _step(
-                law, force, pair, state, h, jnp.maximum(rate, state.rate)
-            )
+            bound = jnp.maximum(rate, state.rate)
+            y, v, difference, spent = _step(law, force, pair, state, h, bound)
             size = atol + rtol * jnp.linalg.norm(state.x, axis=-1)
             error = jnp.where(w > 0, jnp.linalg.norm(difference, axis=-1) / size, 0)
             error = jnp.max(error)
@@ -326,17 +339,9 @@ def _follow(
             left = jnp.sqrt(1.54 * rate * (times[-1] - t) * jnp.sum(times > t))
             hopeless = (total >= most) | (left > HOPELESS * most) | (h <= 0)
             ok = ~hopeless | (fine & (t >= times[-1]))
-            return State(
-                jnp.where(fine, t, state.t),
-                jnp.where(fine, y, state.x),
-                jnp.where(fine, v, state.v),
-                longer,
-                mode,
-                rate,
-                total,
-                ok,
-                passage,
-            )
+            kept = zip((t, y, v), (state.t, state.x, state.v))
+            moved = (jnp.where(fine, new, old) for new, old in kept)
+            return State(*moved, longer, mode, rate, total, ok, passage)
 
         return jax.lax.while_loop(running, step, state)
 
@@ -354,7 +359,7 @@ def _fastest(force: Force, t: Array, x: Tokens, v: Tokens, mode: Tokens) -> tupl
 
 
 def _step(
-    law: Dynamics, force: Force, pair: Pair | None, state: State, h: Array, rate: Array
+    law: Dynamics, force: Force, pair: Tableau | None, state: State, h: Array, rate: Array
 ) -> tuple[Tokens, Tokens, Tokens, Array]:
     """Return (tokens after a step, their velocity, the estimated error, what it cost)."""
     t, x, v = state.t, state.x, state.v
@@ -447,7 +452,7 @@ def _located(
     swept: list[Array],
     passage: Passage,
     until: Event,
-    pair: Pair | None,
+    pair: Tableau | None,
     limits: Array,
 ) -> Array:
     """Return the time at which each level is reached, (systems, levels): within its step, by
@@ -479,7 +484,7 @@ def _located(
     return jax.vmap(system)(passage, swept)
 
 
-def _pair(method: Method) -> Pair | None:
+def _pair(method: Method) -> Tableau | None:
     """Return the coefficients of a pair of diffrax; None for the stabilised step."""
     if method is Method.CHEBYSHEV:
         return None
@@ -491,4 +496,4 @@ def _pair(method: Method) -> Pair | None:
     for number, row in enumerate(tableau.a_lower, 1):
         a[number, :number] = row
     c = np.append(0.0, tableau.c)
-    return Pair(a, np.asarray(tableau.b_sol), np.asarray(tableau.b_error), c, method.order)
+    return Tableau(a, np.asarray(tableau.b_sol), np.asarray(tableau.b_error), c, method.order)

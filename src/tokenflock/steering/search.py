@@ -85,10 +85,8 @@ def steer(
     first = random_pieces(pieces, heads, width, x.shape[2], seed)
     with on_cpu():
         best, losses = _descend(first, x, y, solver, each, steps, rate, progress)
-        if accurate:
-            frames = _flowed(best, x, np.linspace(0, t / pieces, each + 1))
-        else:
-            frames = _frames(best, x, solver, each)
+        times = np.linspace(0, t / pieces, each + 1)
+        frames = _flowed(best, x, times) if accurate else _frames(best, x, solver, each)
     W2 = np.array([wasserstein(cloud[-1], aim) for cloud, aim in zip(frames, y)])
     recipe: dict[str, Any] = {"verb": "steer", "pieces": pieces, "heads": heads, "width": width}
     recipe |= {"t": t, "solver": solver, "steps": steps, "rate": rate, "seed": seed}

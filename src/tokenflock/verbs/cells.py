@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import numpy as np
 
 from tokenflock.engines.choose import Choice, choose, drawn
@@ -152,7 +153,8 @@ class Bench:
             job = replace(plan.job(self.sheet), solver=solver, dtype=self.plan.dtype)
             swept = self._swept(cells, len(repeats), "float64")
             systems = replace(self.systems, dtype="float64")
-            job, x, keys, swept = drawn(job, systems, ids, swept, self.chosen.rotated)
+            packed = jax.default_backend() != "gpu"
+            job, x, keys, swept = drawn(job, systems, ids, swept, self.chosen.rotated, packed)
             return run_controlled(job, x, keys, swept, intervals)
 
     def _swept(

@@ -68,8 +68,7 @@ def lyapunov(
       solver: of fixed step. Unless given, `RK4(h=0.01)`, or a shorter step where the fastest rate
         of the law asks for it; laws with noise need one. `Layer(h)` for a Transformer.
       exponents: how many, the largest first; all of them unless given.
-      settle: time to pass before averaging begins, so that vectors find their directions; a quarter
-        of t unless given.
+      settle: time before averaging begins, in which vectors turn; a quarter of t unless given.
       every: time between two QR: 0.5 unless given, or less where the fastest rate asks for it.
       seed: of the start and the noise.
       progress: called with the share of the work that is done.
@@ -89,13 +88,10 @@ def lyapunov(
     named = solver is not None or not dynamics.noisy
     require(named, "solver", "given, for a law with noise", None, noise)
     settle = t / 4 if settle is None else settle
-    require_number("settle", settle, "write e.g. settle=10")
-    wanted = "a finite time, 0 or more"
-    require(0 <= settle < np.inf, "settle", wanted, settle, "write e.g. settle=10")
-    check(dynamics, start, solver or RK4(h=FIRST), t, None, 2)
-    chosen, rate, line = _checked(dynamics, start, solver, t, settle, seed)
-    solver = _fixed(chosen)
-    check(dynamics, start, solver, t, None, 2)
+    first = _fixed(solver or RK4(h=FIRST))
+    check(dynamics, start, first, t, None, 2)
+    _rounds(first, t, EVERY if every is None else every, settle)
+    solver, rate, line = _checked(dynamics, start, solver, t, settle, seed)
     every = min(EVERY, APART / rate if rate > 0 else EVERY) if every is None else every
     rounds = _rounds(solver, t, every, settle)
     stretched, x = _stretched(dynamics, start, solver, rounds, exponents, seed, progress)
@@ -107,22 +103,21 @@ def lyapunov(
 
 
 def _checked(
-    dynamics: Dynamics, start: Start, solver: Solver | None, t: float, settle: float, seed: int
-) -> tuple[Solver, float, str]:
+    dynamics: Dynamics, start: Start, given: Solver | None, t: float, settle: float, seed: int
+) -> tuple[FixedStep, float, str]:
     """Return the solver, the fastest rate where it is known, and a line on the accuracy.
 
     A method of order p grows a mode of rate r by (h r)^p / (p + 1)! too little or too much, as a
     share of its rate. So h times the fastest rate must be small: it is measured at some frames of
     an accurate run.
     """
-    flow = solver is None or (isinstance(solver, FixedStep) and solver.convention == "flow")
-    if not flow or dynamics.noisy:
-        return solver or RK4(h=FIRST), 0.0, "time stepping: not checked"
-    order = 4 if solver is None else solver.order
-    longest = (TOLERANCE * math.factorial(order + 1)) ** (1 / order)
+    solver = _fixed(given or RK4(h=FIRST))
+    if solver.convention != "flow" or dynamics.noisy:
+        return solver, 0.0, "time stepping: not checked"
+    longest = (TOLERANCE * math.factorial(solver.order + 1)) ** (1 / solver.order)
     rate = _fastest(dynamics, start, t + settle, seed)
-    h = FIRST if solver is None else float(getattr(solver, "h"))  # noqa: B009
-    if solver is None:
+    h = float(solver.h)
+    if given is None:
         while h * rate > longest:
             h /= 2
         steps = (t + settle) / h
@@ -195,6 +190,9 @@ def _rounds(solver: FixedStep, t: float, every: float, settle: float) -> tuple[i
     """(steps between two QR, QR that count, QR before them)."""
     fine = 0 < every < np.inf
     require(fine, "every", "a positive time between two QR", every, "write e.g. every=0.5")
+    require_number("settle", settle, "write e.g. settle=10")
+    wanted = "a finite time, 0 or more"
+    require(0 <= settle < np.inf, "settle", wanted, settle, "write e.g. settle=10")
     steps = step_count(solver, t)
     many = settle / solver.h
     fits = many + steps < 2**31

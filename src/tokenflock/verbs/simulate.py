@@ -92,18 +92,15 @@ def simulate(
       times: the times to keep, instead of `frames` equal ones up to t. A solver of fixed step keeps
         multiples of its step.
       frames: how many equal times to keep, the start included; 201 unless given.
-      solver: `Adaptive()` unless given. For noisy laws a pilot of some systems chooses it:
-        `EulerMaruyama(h=0.01)` where that is accurate, else controlled steps. A given solver of
-        fixed step is used as it is, with a warning where its step is too long.
+      solver: `Adaptive()` unless given; for noisy laws what a pilot of some systems finds to be
+        accurate. A fixed step of your own is used, with a warning where it is too long.
       observe: observables to add to the result.
-      until: an event that ends the run before t, located between frames and between steps (a
-        layer map: at a layer).
+      until: an event that ends the run before t, located between steps (a layer map: at a layer).
       seed: of the start and the noise.
       dtype: 'float64' or 'float32'.
       coalesce: a distance, e.g. 1e-9, below which tokens that close in on each other become one
         heavy token; with it, times may be exponentially long.
-      tolerance: of the error of time stepping, in a warning and for the pilot, as a share of the
-        largest value; None (for a solver of your own): not checked.
+      tolerance: of the error of time stepping, as a share of the largest value; None: unchecked.
       progress: called with the share of the work that is done.
 
     Returns a Dataset with `x` (time, particle, coord), `w` (particle), the observables, and in
@@ -127,13 +124,8 @@ def simulate(
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = start if isinstance(start, Start) else Given(start)
     when = when_to_look(t, times, frames)
-    require_tolerance(tolerance, solver is not None)
-    system = dynamics, start, when
-    if dynamics.noisy:
-        chosen = noisy_scheme(*system, solver, observe, until, seed, tolerance)
-    else:
-        chosen = solver or default_solver(dynamics)
-    setting = Setting(*system, chosen, until, observe, seed, dtype, coalesce)
+    chosen = _chosen(dynamics, start, when, solver, observe, until, seed, tolerance)
+    setting = Setting(dynamics, start, when, chosen, until, observe, seed, dtype, coalesce)
     return setting.run(progress, tolerance)
 
 
@@ -320,7 +312,7 @@ def flow(
     return evaluate
 
 
-def noisy_scheme(
+def _chosen(
     dynamics: Dynamics,
     start: Start,
     when: When,
@@ -330,9 +322,12 @@ def noisy_scheme(
     seed: int,
     tolerance: float | None,
 ) -> Solver:
-    """Return the solver of a noisy law: the given one, with a warning where its step is too long,
-    or the first that is accurate for a pilot of some systems.
+    """Return the given solver or the default; with noise, warn where a given step is too long, or
+    take the first that is accurate for a pilot of some systems.
     """
+    require_tolerance(tolerance, solver is not None)
+    if not dynamics.noisy:
+        return solver or default_solver(dynamics)
     if solver is not None and (tolerance is None or isinstance(solver, Adaptive)):
         return solver
     names = {each.name for each in observe}
