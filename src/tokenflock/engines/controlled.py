@@ -198,14 +198,14 @@ def _frames(
     pair: Tableau | None,
     limits: Array,
     noise: tuple[int, str],
-) -> tuple[list[Array], State]:
+) -> tuple[list[Any], State]:
     """Return the observables (systems, frames, ...) and the last states of some systems.
 
     `when` holds the times of the frames and the numbers of steps of noise between them.
     """
     times, steps = when
 
-    def system(x: Tokens, key: Array, values: list[Array]) -> tuple[list[Array], State]:
+    def system(x: Tokens, key: Array, values: list[Any]) -> tuple[list[Any], State]:
         law, _, observables = fill(parts, paths, values)
         law = for_many(law, x, w)
         look = measured_by(law)
@@ -340,8 +340,8 @@ def _follow(
             hopeless = (total >= most) | (left > HOPELESS * most) | (h <= 0)
             ok = ~hopeless | (fine & (t >= times[-1]))
             kept = zip((t, y, v), (state.t, state.x, state.v))
-            moved = (jnp.where(fine, new, old) for new, old in kept)
-            return State(*moved, longer, mode, rate, total, ok, passage)
+            t, x, v = (jnp.where(fine, new, old) for new, old in kept)
+            return State(t, x, v, longer, mode, rate, total, ok, passage)
 
         return jax.lax.while_loop(running, step, state)
 
@@ -368,10 +368,10 @@ def _step(
         y = law.space.retract(x, _chebyshev(force, t, x, v, h, stages) - x)
         after = force(t + h, y)
         return y, after, 0.8 * (x - y) + 0.4 * h * (v + after), stages + 1
-    k = jnp.zeros((len(pair.b), *x.shape)).at[0].set(v)
+    k: Any = jnp.zeros((len(pair.b), *x.shape)).at[0].set(v)
     a, c = jnp.asarray(pair.a), jnp.asarray(pair.c)
 
-    def stage(number: Array, k: Array) -> Array:
+    def stage(number: Array, k: Any) -> Any:
         return k.at[number].set(force(t + c[number] * h, x + h * jnp.tensordot(a[number], k, 1)))
 
     k = jax.lax.fori_loop(1, len(pair.b), stage, k)

@@ -55,8 +55,8 @@ def _calibrated(wanted: Request) -> float:
     """Seconds of the first cell: from two short runs of it, the first compiled before."""
     plan = wanted.plan
     first = (0,) * len(plan.shape)
-    h = plan.sheet(first).solver.h
-    steps = int(plan.steps(plan.sheet(first).solver)[0][-1])
+    counts, times = plan.steps(plan.sheet(first).solver)
+    steps, h = int(counts[-1]), float(times[-1] / counts[-1])
     short = min(steps, TRIAL)
     long = min(steps, 4 * TRIAL)
 

@@ -153,6 +153,7 @@ def compared(bench: Bench, mine: Pilot, exact: Pilot, flips: int) -> tuple[Array
     plan, noisy = bench.plan, bench.sheet.dynamics.noisy
     jumps = {each.name: each.jump for each in bench.sheet.observe}
     labels = {each.name for each in bench.sheet.observe if each.labels}
+    levels = 1 if plan.until is None or not plan.until.levels else 2
     accurate, errors = mine.finished & exact.finished, {}
     for name in [name for name in exact.values if name not in labels]:
         pair = mine.values[name], exact.values[name]
@@ -161,7 +162,7 @@ def compared(bench: Bench, mine: Pilot, exact: Pilot, flips: int) -> tuple[Array
         count, frames = pair[1].shape[1:3]
         gap, spread = _gap(*pair)
         errors[name] = gap + 2 * spread
-        if name == PASSAGE and not bench.plan.until.levels:
+        if name == PASSAGE and levels == 1:
             errors[name] = errors[name][:, 0]
         allowed, size = plan.tolerance * _largest(pair[1]), errors[name]
         if noisy:  # paths differ at random; what counts is a difference of means that is seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,8 @@ def _too_fine(
 ) -> Iterator[tuple[str, str, float, float]]:
     """Every threshold that a dtype does not resolve: (whose, its name, its value, the least)."""
     epsilon = float(np.finfo(dtype).eps)
-    for k, part in enumerate([*observe, *([] if until is None else [until])]):
+    parts: list[Any] = [*observe, *([] if until is None else [until])]
+    for k, part in enumerate(parts):
         for name, least in part.resolution(epsilon).items():
             swept = [axis.values for axis in axes if axis.path == ("observe", k, name)]
             value = float(np.min(swept[0] if swept else getattr(part, name)))
