@@ -41,6 +41,16 @@ def test_phase_tells_how_long_until(call, tmp_path):
         assert code == 2 and words in err, err
 
 
+def test_phase_prints_the_restricted_mean_beside_the_share_censored(call):
+    """In opposite tokens nothing happens: no error can be estimated then."""
+    code, out, err = call(
+        "phase --start polygon --n 2 --beta 1 --solver rk4 --step 0.5 --t 2 --frames 2 --repeats 4"
+        " --until consensus --observe= --out p.nc"
+    )
+    assert code == 0, err
+    assert "median more than 2, restricted mean 2, 1 censored" in " ".join(out.split())
+
+
 @pytest.mark.slow
 def test_simulate_coalesces_and_rerun_changes(call, tmp_path):
     code, out, err = call(

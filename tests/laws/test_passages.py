@@ -233,7 +233,32 @@ def test_without_censoring_the_curve_is_the_share_that_is_left():
     np.testing.assert_allclose(error, np.sqrt(left * (1 - left) / 400), atol=1e-12)
     mean, spread = curve.mean(times.max())
     assert mean == pytest.approx(times.mean(), rel=1e-12)
-    assert spread == pytest.approx(times.std() / 20, rel=0.01)
+    assert spread == pytest.approx(times.std(ddof=1) / 20, rel=1e-12)
+
+
+@pytest.mark.parametrize("end", [0.3, 1.0, 9.0])
+def test_the_restricted_mean_is_that_of_times_cut_off_at_the_end(end):
+    """Watched to the end, the sample of min(time, end) is complete."""
+    times = np.random.default_rng(2).exponential(size=5)
+    cut = np.minimum(times, end)
+    for curve in (kaplan_meier(cut, times < end), kaplan_meier(times)):
+        mean, spread = curve.mean(end)
+        assert mean == pytest.approx(cut.mean(), rel=1e-12)
+        assert spread == pytest.approx(cut.std(ddof=1) / np.sqrt(5), rel=1e-12)
+
+
+def test_losses_before_the_end_do_not_count_as_observed():
+    """Two of four are lost: the area from 1 to 3 is 4/3, one of three at risk, factor 2."""
+    curve = kaplan_meier(np.array([0.5, 1.0, 2.0, 3.0]), np.array([False, True, False, True]))
+    mean, spread = curve.mean(3.0)
+    assert mean == pytest.approx(1 + 2 * 2 / 3)
+    assert spread == pytest.approx(np.sqrt(2 * (4 / 3) ** 2 / 6))
+
+
+@pytest.mark.parametrize("times", [[0.4], [np.nan, np.nan, np.nan]])
+def test_an_error_that_cannot_be_estimated_is_nan(times):
+    told = passages(np.array(times)[None, :, None], np.array([0.0, 1.0]))
+    assert np.isnan(told["mean_time_error"][0])
 
 
 def test_errors_of_curves_cover_the_truth():

@@ -141,15 +141,17 @@ def _tell(result) -> None:
 
 
 def _tell_passages(result) -> None:
-    """How long it takes: median and mean times of first passage for a few betas."""
-    say(f"  time until {result.survival.attrs['event']}")
+    """Print median and restricted mean times of first passage for a few betas."""
+    systems, end = result.sizes["repeat"], float(result.time[-1])
+    say(f"  time until {result.survival.attrs['event']} (restricted mean: later counts as {end:g})")
     every = max(1, result.sizes["beta"] // 8)
     cells = result[["median_time", "mean_time", "mean_time_error", "censored"]]
     rows = cells.isel(beta=slice(None, None, every)).stack(row=list(cells.median_time.dims))
     for row in [rows.isel(row=k) for k in range(rows.sizes["row"])]:
         where = f"beta = {float(row.beta):<8.4g}"
         where += f" clusters = {int(row.clusters)}" if "clusters" in row.coords else ""
-        median, late = float(row.median_time), int(row.censored)
-        told = f"{median:.6g}" if median == median else f"more than {float(result.time[-1]):g}"
-        mean = f"mean {float(row.mean_time):.6g} ± {float(row.mean_time_error):.2g}"
-        say(f"    {where} median {told}, {mean}" + (f", cut off: {late} did not" if late else ""))
+        median, error = float(row.median_time), float(row.mean_time_error)
+        text = f"median {median:.6g}" if median == median else f"median more than {end:g}"
+        text += f", restricted mean {float(row.mean_time):.6g}"
+        text += f" ± {error:.2g}" if error == error else ""
+        say(f"    {where} {text}, {float(row.censored) / systems:.3g} censored")

@@ -25,8 +25,8 @@ LABELS = {
     "survival_error": "share of systems, standard error (Greenwood)",
     "censored": "systems in which it did not happen",
     "median_time": "median time of first passage",
-    "mean_time": "mean time of first passage, cut off at the end (restricted mean)",
-    "mean_time_error": "mean time of first passage, standard error",
+    "mean_time": "restricted mean time of first passage (longer times count as the end)",
+    "mean_time_error": "restricted mean time of first passage, standard error",
     "dwell": "time spent at each number of clusters, cut off at the end",
 }
 
@@ -39,6 +39,7 @@ class Survival(NamedTuple):
     error: np.ndarray  # of it
     at_risk: np.ndarray  # systems that were watched just before each
     happened: np.ndarray  # how many of them had it happen
+    watched: np.ndarray  # until when each system was watched, increasing
 
     def at(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(share that is left, its standard error) at these times."""
@@ -52,17 +53,30 @@ class Survival(NamedTuple):
         return float(self.times[np.argmax(low)]) if low.any() else np.nan
 
     def mean(self, end: float) -> tuple[float, float]:
-        """The mean of min(time, end), the area under the curve, and its standard error.
+        """Return the restricted mean, that of min(time, end), and its standard error.
 
-        With the area A_k to the right of each time, h_k events and r_k at risk, the variance is
-        sum_k A_k^2 h_k / (r_k (r_k - h_k)).
+            mean = area under the curve up to end,
+            error^2 = m / (m - 1) sum_{t_k < end} A_k^2 h_k / (r_k (r_k - h_k))
+
+        Letters: A_k is the area from t_k to end; m systems have min(time, end) observed, those in
+        which it happened and those that were watched to the end. Without losses before the end
+        the error is that of a sample mean, std(ddof=1) / sqrt(m). It is NaN where it cannot be
+        estimated: for m < 2, or where nothing happened before the end.
+
+        Source: Kaplan and Meier (1958), section 6.2, with their factor m / (m - 1).
         """
-        edges = np.concatenate([[0.0], self.times, [end]])
-        areas = np.append(1.0, self.share) * np.diff(edges)
+        before = self.times < end
+        times, at_risk, happened = self.times[before], self.at_risk[before], self.happened[before]
+        edges = np.concatenate([[0.0], times, [end]])
+        areas = np.append(1.0, self.share[before]) * np.diff(edges)
         right = areas[::-1].cumsum()[::-1][1:]
-        left = self.at_risk - self.happened
-        terms = right**2 * self.happened / np.where(left > 0, self.at_risk * left, 1)
-        return float(areas.sum()), float(np.sqrt(terms[left > 0].sum()))
+        left = at_risk - happened
+        terms = right**2 * happened / np.where(left > 0, at_risk * left, 1)
+        observed = int(happened.sum() + (self.watched >= end).sum())
+        if observed < 2 or not len(times):
+            return float(areas.sum()), np.nan
+        variance = terms[left > 0].sum() * observed / (observed - 1)
+        return float(areas.sum()), float(np.sqrt(variance))
 
 
 def kaplan_meier(times: np.ndarray, happened: np.ndarray | None = None) -> Survival:
@@ -85,11 +99,12 @@ def kaplan_meier(times: np.ndarray, happened: np.ndarray | None = None) -> Survi
     fine = times.ndim == 1 and times.shape == happened.shape and bool(np.isfinite(times).all())
     require(fine, "times", "finite times, one for each system", f"shape {times.shape}")
     moments, counts = np.unique(times[happened], return_counts=True)
-    at_risk = len(times) - np.searchsorted(np.sort(times), moments, side="left")
+    watched = np.sort(times)
+    at_risk = len(times) - np.searchsorted(watched, moments, side="left")
     share = np.cumprod(1 - counts / at_risk)
     left = at_risk - counts
     terms = np.where(left > 0, counts / (at_risk * np.where(left > 0, left, 1)), 0.0)
-    return Survival(moments, share, share * np.sqrt(np.cumsum(terms)), at_risk, counts)
+    return Survival(moments, share, share * np.sqrt(np.cumsum(terms)), at_risk, counts, watched)
 
 
 def passages(times: np.ndarray, frames: np.ndarray) -> dict[str, np.ndarray]:
