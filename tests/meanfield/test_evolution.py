@@ -191,6 +191,7 @@ def test_uniform_rests_and_has_the_least_energy():
         assert abs(run.velocity).max() < 1e-12
 
 
+@pytest.mark.filterwarnings("ignore:the grid does not resolve")
 def test_a_density_narrower_than_the_grid_stops_the_run_and_says_so():
     run = evolve(SelfAttention(4.0), VonMises(2.0), t=20.0, points=48)
     assert "raise points" in run.attrs["stopped"]

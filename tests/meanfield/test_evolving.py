@@ -13,6 +13,7 @@ from tokenflock.dynamics import Noisy, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.errors import SimulationError
 from tokenflock.meanfield import PoissonKernel, Ripple, VonMises, evolution, evolve, grid
+from tokenflock.meanfield.density import Density
 from tokenflock.theory import growth_rate, poisson_order
 
 
@@ -90,6 +91,7 @@ def test_on_spheres_ripples_grow_and_heights_are_told():
     assert {"energy", "free_energy"} <= set(run) and float(run.weight.sum()) > 12.5
 
 
+@pytest.mark.filterwarnings("ignore:the grid does not resolve")
 def test_a_run_stops_where_the_density_is_no_longer_resolved():
     """And keeps the frames until then, in which less than a thousandth of the modes is blurred."""
     run = evolve(SelfAttention(2.0), VonMises(2.0), t=8.0, frames=161, points=24, rtol=1e-6)
@@ -98,6 +100,47 @@ def test_a_run_stops_where_the_density_is_no_longer_resolved():
     assert float(run.blur.max()) < 1e-3 < 1.25 * float(run.blur[-1])
     with pytest.raises(flock.UserError, match="write points=48"):
         evolve(SelfAttention(2.0), VonMises(60.0), t=1.0, points=24)
+
+
+def test_the_default_grid_is_refined_until_it_resolves_the_density():
+    """256 points are 5e-6 off at the crest of this one."""
+    law, start, when = Unnormalised(2.0), Ripple(2, 0.4), {"t": 1.2, "frames": 2}
+    fine = evolve(law, start, points=768, **when)
+    run = evolve(law, start, **when)
+    assert run.attrs["resolution"].startswith("512 points") and "warning" not in run.attrs
+    np.testing.assert_allclose(run.energy, fine.energy, rtol=1e-9)
+    assert float(run.density.max()) == pytest.approx(float(fine.density.max()), rel=1e-9)
+    again = flock.rerun(run)
+    assert (again.density == run.density).all()
+    assert evolve(law, Ripple(2, 0.01), t=0.1, frames=2).sizes["theta"] == 256
+
+
+def test_a_grid_that_is_too_coarse_for_the_tolerance_is_warned_of():
+    law, start, when = Unnormalised(2.0), Ripple(2, 0.4), {"t": 1.2, "frames": 2}
+    with pytest.warns(RuntimeWarning, match=r"does not resolve .*256 points.*raise points"):
+        run = evolve(law, start, points=256, **when)
+    assert "256 points" in run.attrs["warning"]
+    assert f"{float(run.blur.max()):.1e}" in run.attrs["resolution"]
+    assert "warning" not in evolve(law, start, points=256, rtol=1e-6, **when).attrs
+
+
+@pytest.mark.parametrize("k", [48, 96, 300, 512])
+def test_a_start_between_the_nodes_is_refused(k):
+    """On 48 points its crests look like those of a lower degree, or like none."""
+    with pytest.raises(flock.UserError, match="points must be enough to resolve the start, got 48"):
+        evolve(SelfAttention(1.0), Ripple(k=k, amplitude=0.1), t=0.1, points=48)
+
+
+class Table(Density):
+    """Values on one grid only."""
+
+    def relative(self, grid):
+        return np.ones(48)
+
+
+def test_a_density_that_knows_one_grid_only_is_refused():
+    with pytest.raises(flock.UserError, match="start must be a density with a value at each node"):
+        evolve(SelfAttention(1.0), Table(), t=0.1, points=48)
 
 
 def test_blur_is_the_share_of_the_highest_tenth_of_the_degrees():
@@ -111,7 +154,7 @@ def described(space, f, times=(0.0, 1.0), end=1.0):
     modes = np.array([space.coefficients(row) for row in f])
     made = {"dynamics": SelfAttention()}
     fields = (np.asarray(f), 2 * np.asarray(f))
-    return evolution._dataset(space, np.array(times), modes, fields, {}, made, end)
+    return evolution._dataset(space, (np.array(times), modes, fields, {}), made, end)
 
 
 def test_a_density_that_is_negative_somewhere_is_warned_of():

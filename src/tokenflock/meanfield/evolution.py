@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,8 +35,14 @@ from tokenflock.shapes import Array, Time
 
 LAST = 10.0  # the final time unless one is given
 FRAMES = 101  # how many times are kept unless they are given
-BLURRED = 1e-3  # share of the modes in their last tenth beyond which a density is not resolved
+BLURRED = 1e-3  # share of the modes in their last tenth beyond which a run stops
+# times rtol: the same share up to which a density is resolved to the tolerance. Errors of the steps
+# add up to a few rtol, and are largest in the highest modes.
+RESOLVED = 100.0
+FINER = (1, 2, 4)  # times the default points: the grids that are tried one after another
 NEGATIVE = 1e-8  # share of the largest density that rounding and cutting off may make negative
+# times, modes, (density relative to the uniform one, velocity), functionals
+Run = tuple[np.ndarray, np.ndarray, Sequence[np.ndarray], dict[str, np.ndarray]]
 
 
 def evolve(
@@ -65,14 +72,15 @@ def evolve(
       times: the times to keep, instead of `frames` equal ones up to t.
       frames: how many equal times to keep, the start included; 101 unless given.
       d: dimension of the space around the sphere.
-      points: nodes of the grid; 256 on the circle, 96 latitudes otherwise.
-      rtol, atol: tolerances of a step.
+      points: nodes of the grid. Unless given, 256 on the circle or 96 latitudes, or two or four
+        times as many where the tolerance asks for them.
+      rtol, atol: tolerances of a step. The share of the highest modes may be 100 rtol.
 
     Returns a Dataset with `density` (time, theta) or (time, latitude) with respect to arc length or
     area, `velocity`, `weight` (the quadrature: mass is sum density weight), `mass`, `smallest`
     density, `blur` (share of the highest modes), the order parameter, for gradient flows `energy`
-    and `dissipation`, with noise `free_energy`; in `attrs` the recipe, and `stopped` or `warning`
-    where there is something to say.
+    and `dissipation`, with noise `free_energy`; in `attrs` the recipe, the `resolution` reached,
+    and `stopped`, or `warning` (also a RuntimeWarning), where there is something to say.
 
     Source: (3.1)-(3.8) of arXiv 2312.10794; noise: arXiv 2512.01868.
 
@@ -87,30 +95,81 @@ def evolve(
     times = None if times is None else all_numbers("times", times)
     last, count = one_schedule(t, times, frames, LAST, FRAMES)
     _check_asked(dynamics, start, last, times, count)
-    space = grid(d, points)
-    check(dynamics, space)
-    _require_room(space, count if times is None else len(times))
     keep = np.linspace(0, last, count) if times is None else np.union1d([0.0], times)
-    kept, modes, fields, extra = _followed(dynamics, start, space, keep, (rtol, atol))
+    grids = _grids(dynamics, d, points, len(keep))
+    resolved = max(RESOLVED * rtol, 1e-12)  # not below rounding
+    space, off, run = _followed(dynamics, start, grids, keep, (rtol, atol), resolved)
     recipe = {"verb": "evolve", "dynamics": dynamics, "start": start, "t": float(keep[-1])}
     recipe |= {"times": None if times is None else [float(value) for value in times]}
-    recipe |= {"frames": count, "d": d, "points": space.points, "rtol": rtol, "atol": atol}
+    recipe |= {"frames": count, "d": d, "points": points, "rtol": rtol, "atol": atol}
     recipe |= {"versions": recipes.versions("jax", "scipy")}
-    return _dataset(space, kept, modes, fields, extra, recipe, keep[-1])
+    return _with_resolution(_dataset(space, run, recipe, keep[-1]), space, off, resolved)
+
+
+def _grids(dynamics: Dynamics, d: int, points: int | None, frames: int) -> list[Grid]:
+    """Return the grids to try, or raise where a law or so many frames do not fit them."""
+    first, factors = grid(d, points).points, FINER if points is None else (1,)
+    grids = [grid(d, factor * first) for factor in factors]
+    check(dynamics, grids[0])
+    _require_room(grids[-1], frames)
+    return grids
+
+
+def _with_resolution(result: xr.Dataset, space: Grid, off: float, resolved: float) -> xr.Dataset:
+    """Keep with a result how well its grid resolves it, and warn where that is not enough."""
+    off = max(off, float(result.blur.max()))
+    result.attrs["resolution"] = f"{space.points} points, unresolved share {off:.1e}"
+    if off > resolved:
+        text = f"the grid does not resolve the density to 100 rtol = {resolved:.0e}"
+        text += f" ({result.attrs['resolution']}); raise points or rtol"
+        result.attrs["warning"] = "; ".join(filter(None, [result.attrs.get("warning"), text]))
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return result
 
 
 def _followed(
-    dynamics: Dynamics, start: Density, space: Grid, keep: np.ndarray, within: tuple[float, float]
-) -> tuple[np.ndarray, np.ndarray, list[np.ndarray], dict[str, np.ndarray]]:
-    """(times, modes, fields, functionals) of a measure that starts here."""
+    dynamics: Dynamics,
+    start: Density,
+    grids: Sequence[Grid],
+    keep: np.ndarray,
+    within: tuple[float, float],
+    resolved: float,
+) -> tuple[Grid, float, Run]:
+    """(grid, error of the start on it, (times, modes, fields, functionals)) of a measure.
+
+    The grid is the first one that resolves the whole run, or the last one.
+    """
     with precision("float64"):
-        law, table = cast(dynamics, "float64"), tables(dynamics, space)
-        first = space.coefficients(start.on(space))
-        kept, modes = _integrate(law, table, space, first, keep, *within)
+        law = cast(dynamics, "float64")
+        for space in grids:
+            first = space.coefficients(start.on(space))
+            off = max(_between(start, space, first), float(blur(first, space.degree)))
+            final = space is grids[-1]
+            if off > resolved and not final:
+                continue
+            what = "enough to resolve the start"
+            remedy = f"write points={2 * space.points}"
+            require(off < BLURRED, "points", what, space.points, remedy)
+            table, most = tables(dynamics, space), BLURRED if final else resolved
+            kept, modes = _integrate(law, table, space, first, keep, within, most)
+            if kept[-1] == keep[-1]:
+                break
         _check_finite(modes, dynamics)
         pairs = [_fields(law, table, jnp.asarray(t), jnp.asarray(a)) for t, a in zip(kept, modes)]
         fields = [np.stack(values) for values in zip(*pairs)]
-        return kept, modes, fields, functionals(law, dynamics, space, table, modes)
+        return space, off, (kept, modes, fields, functionals(law, dynamics, space, table, modes))
+
+
+def _between(start: Density, space: Grid, first: np.ndarray) -> float:
+    """Return the relative error of a start on a grid, at nodes of another grid.
+
+    Their number has no factor in common with that of the grid, so that no mode looks like another
+    one on both.
+    """
+    other = grid(space.d, 2 * space.points + 1)
+    exact = start.on(other)
+    far = exact - space.functions(other.nodes)[0] @ first
+    return float(np.sqrt((other.weights @ far**2) / (other.weights @ exact**2)))
 
 
 def _require_room(space: Grid, frames: int) -> None:
@@ -171,24 +230,17 @@ def _integrate(
     space: Grid,
     a: np.ndarray,
     keep: np.ndarray,
-    rtol: float,
-    atol: float,
+    within: tuple[float, float],
+    most: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(times, modes): up to the end, or until the density is no longer resolved."""
-    first = float(blur(a, space.degree))
-    require(
-        first < BLURRED,
-        "points",
-        "enough to resolve the start",
-        space.points,
-        f"write points={2 * space.points}",
-    )
+    """(times, modes): up to the end, or until the share of the highest modes exceeds `most`."""
+    rtol, atol = within
 
     def right(t: float, a: np.ndarray) -> np.ndarray:
         return np.asarray(_slope(law, table, jnp.asarray(t), jnp.asarray(a)))
 
     def lost(t: float, a: np.ndarray) -> float:
-        return float(blur(a, space.degree)) - BLURRED
+        return float(blur(a, space.degree)) - most
 
     lost.terminal = True
 
@@ -217,16 +269,8 @@ def _check_finite(modes: np.ndarray, dynamics: Dynamics) -> None:
         )
 
 
-def _dataset(
-    space: Grid,
-    times: np.ndarray,
-    modes: np.ndarray,
-    fields: Sequence[np.ndarray],
-    extra: dict[str, np.ndarray],
-    recipe: dict[str, Any],
-    end: float,
-) -> xr.Dataset:
-    f, v = fields
+def _dataset(space: Grid, run: Run, recipe: dict[str, Any], end: float) -> xr.Dataset:
+    times, modes, (f, v), extra = run
     across = ("time", space.name)
     density, smear = f / space.surface, blur(modes, space.degree)
     moving = "d theta/dt" if space.d == 2 else "d cos(latitude)/dt"

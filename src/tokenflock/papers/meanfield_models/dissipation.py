@@ -30,7 +30,7 @@ CAPTION = (
     "See the energy that a measure gains (lines) equal what it dissipates in the metric of "
     "its law (dots)."
 )
-BETA, T, POINTS = 2.0, 0.3, 128
+BETA, T, POINTS = 2.0, 0.3, 256
 D = np.diag([1.0, -0.5])
 START = Mixture([VonMises(3.0, mean=0.5), VonMises(2.0, mean=3.0)], masses=np.array([2.0, 1.0]))
 LAWS = {

@@ -15,7 +15,7 @@ import xarray as xr
 from tokenflock.dynamics import Noisy, Unnormalised
 from tokenflock.meanfield import branch, evolve
 from tokenflock.meanfield.density import Density
-from tokenflock.meanfield.grids import Grid
+from tokenflock.meanfield.grids import Circle, Grid
 from tokenflock.plots import look, panels
 from tokenflock.plots.styles import Figure
 from tokenflock.reproduction.claim import Claim, between, near, near_relative
@@ -29,7 +29,7 @@ CAPTION = (
     " the loop, and the density along its four stairs."
 )
 DERIVED = "abstract of arXiv 2606.05140 (discontinuous transition); loop derived here"
-BETA, POINTS, WAIT = 4.0, 60, 30.0
+BETA, POINTS, WAIT = 4.0, 72, 30.0
 SHARES = (0.98, 1.15, 0.98, 0.88)
 
 
@@ -40,7 +40,10 @@ class Again(Density):
     ripple: float = 1e-2  # size of the ripple of degree 1
 
     def relative(self, grid: Grid) -> Array:
-        return np.maximum(np.asarray(self.f), 1e-12) + self.ripple * np.cos(grid.coordinate)
+        before = Circle(2, len(self.f))
+        modes = before.coefficients(np.asarray(self.f))
+        values = before.functions(grid.nodes)[0] @ modes
+        return np.maximum(values, 1e-12) + self.ripple * np.cos(grid.coordinate)
 
 
 def compute(scale: Scale) -> xr.DataTree:
