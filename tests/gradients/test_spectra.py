@@ -11,9 +11,10 @@ import tokenflock as flock
 from tokenflock.dynamics import NeuralODE, Noisy, PureAttention, SelfAttention, Unnormalised
 from tokenflock.dynamics.dynamics import MeanField
 from tokenflock.engines import tangents
+from tokenflock.events import Stationary
 from tokenflock.solvers import RK4, Adaptive, Euler, EulerMaruyama, Layer
 from tokenflock.spaces import Euclidean
-from tokenflock.starts import Given, Polygon
+from tokenflock.starts import Given, Polygon, Uniform
 from tokenflock.theory import layer_terminal_rate, polygon_eigenvalue
 
 
@@ -159,6 +160,19 @@ def test_a_derivative_is_restricted_to_frames_before_and_after():
     for i, j in np.ndindex(2, 2):
         block = after[i].T @ M[i, :, j] @ before[j]
         np.testing.assert_allclose(found[3 * i : 3 * i + 3, 3 * j : 3 * j + 3], block, rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"t": 0.1, "solver": Layer(h=0.1)}])
+def test_a_state_that_is_not_at_rest_is_warned_of(options, recwarn):
+    law = SelfAttention(beta=1.0)
+    with pytest.warns(RuntimeWarning, match=r"not at rest: tokens move .*Stationary.*lyapunov"):
+        flock.spectrum(law, Uniform(n=4, d=2), **options)
+    recwarn.clear()
+    run = flock.simulate(law, Uniform(n=4, d=2), t=300, frames=2, until=Stationary(), seed=1)
+    flock.spectrum(law, run.x.values[-1], **options)
+    fast = Unnormalised(beta=30.0)  # whose clock makes rounding a speed of 1e-3
+    flock.spectrum(fast, np.ones((3, 2)))
+    assert not len(recwarn)
 
 
 def test_what_cannot_be_asked_is_refused():

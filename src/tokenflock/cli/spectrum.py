@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,11 +55,15 @@ def _run(
     built = {role: members.build(part, values) for role, part in chosen.items()}
     import tokenflock as flock
 
-    result = flock.spectrum(built["dynamics"], built["start"], t, built.get("solver"), seed=seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", "the state is not at rest", RuntimeWarning)
+        result = flock.spectrum(
+            built["dynamics"], built["start"], t, built.get("solver"), seed=seed
+        )
     flock.save(result, out)
     say("", title=result.attrs["title"].removeprefix("tokenflock: "))
-    if float(result.moves) > 1e-4:
-        say(f"  the state is not at rest: tokens move by {float(result.moves):.3g}")
+    for each in caught:
+        say(f"  warning: {each.message}")
     pairs = list(zip(result.rate.values.round(8) + 0, result.frequency.values))
     for rate, frequency in pairs[:SHOWN]:
         turning = f"   frequency {frequency:+.6f}" if abs(frequency) > 1e-9 else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
@@ -20,6 +22,8 @@ from tokenflock.verbs.flow_map import differentiable_solver, step_count
 from tokenflock.verbs.overflow import remedies
 from tokenflock.verbs.prepare import prepare
 from tokenflock.verbs.schedule import check, check_kinds
+
+RESTING = 1e-4  # speed of tokens beyond which a state is not at rest, per unit of the fastest rate
 
 
 def jacobian(
@@ -74,7 +78,8 @@ def spectrum(
 
     Returns a Dataset with `rate` and `frequency` (mode), the fastest first, `direction` (mode,
     particle, coord), the real part of each mode with length one, and `moves`, how far from rest
-    the state is: the greatest speed of a token, or the greatest move in t.
+    the state is: the greatest speed of a token, or the greatest move in t. Warns where that is not
+    small: the rates of a state that moves say nothing about what grows along its way.
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> consensus = spectrum(SelfAttention(beta=4.0), np.ones((3, 2)))
@@ -87,6 +92,7 @@ def spectrum(
     if t is not None:
         with np.errstate(divide="ignore"):
             values = np.log(values) / t
+    _warn_unless_at_rest(moves / (t or 1.0), values)
     order = np.argsort(-np.real(values), kind="stable")
     n, _, m = before.shape
     parts = np.real(vectors[:, order]).T.reshape(-1, n, m)
@@ -102,6 +108,19 @@ def spectrum(
         },
         attrs={"title": f"tokenflock: {dynamics!r}", "recipe": recipes.dumps(recipe)},
     )
+
+
+def _warn_unless_at_rest(speed: float, rates: np.ndarray) -> None:
+    """Warn where tokens move. The rates set the scale, as laws have clocks of their own."""
+    sizes = np.abs(rates[np.isfinite(rates)])
+    if speed > RESTING * sizes.max(initial=1.0):
+        warnings.warn(
+            f"the state is not at rest: tokens move at a speed of {speed:.3g}, and rates are those"
+            " of a state at rest; bring it to rest with simulate(..., until=Stationary()), or take"
+            " lyapunov for growth along the run",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def _derivative(
