@@ -665,6 +665,11 @@ CAUSAL = {
             "hold-long",
         ),
         numbers(
+            "centres that are pulled twice as hard",
+            put("runs/place", lambda place, part: 2 * place - place.isel(time=0)),
+            "hold",
+        ),
+        numbers(
             "all tokens at the first",
             put("runs/place", later(20, lambda place: place[:, :1, :1])),
             "at-least",
@@ -977,6 +982,12 @@ METASTABILITY = {
             "the lifetime at twice the beta",
             "polygon_lifetime",
             lambda right: lambda k, beta: right(k, 2 * beta),
+            "tail-2",
+            "tail-3",
+        ),
+        numbers(
+            "late pairs that wait half as long again",
+            put("pairs/met", lambda met, part: met + np.maximum(met - 30, 0) / 2),
             "tail-2",
             "tail-3",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.papers.wrong import each, numbers, put, theory, times
+from tests.papers.wrong import chosen, each, numbers, put, theory, times
 
 STOCHASTIC = {
     "pair": [
@@ -257,6 +257,11 @@ NOISY = {
             "begins",
         ),
         numbers(
+            "a jump that is found one percent too large at one beta",
+            chosen("first_order", lambda m: 1.01 * m, beta=2.6),
+            "square",
+        ),
+        numbers(
             "betas in the wrong order",
             put("first", lambda k, part: k.isel(beta=slice(None, None, -1))),
             "earlier",
@@ -292,6 +297,7 @@ NOISY = {
             "slow-0",
             "jump-0",
         ),
+        numbers("an order two percent too large", times("jump/order", 1.02), "jump-0"),
         numbers("tokens that do not see each other", times("quiet/square", 0.5), "quiet"),
     ],
     "hysteresis": [
@@ -372,6 +378,11 @@ OPEN = {
             "met-3-0.4",
             "met-5-0.6",
             "met-5-0.4",
+        ),
+        numbers(
+            "a trap that half of the starts leave",
+            put("starts/share", lambda share, part: (1 + share) / 2),
+            "trapped",
         ),
         numbers("a search that sees no trap", put("starts/share", lambda s, part: 1.0), "trapped"),
     ],

@@ -1,4 +1,4 @@
-"""Lifetimes of metastable states for random data: $e^(c β)$ with $c$ that tends to 2 as $n$ grows.
+"""Lifetimes of metastable states for random data: $e^(c β)$ with $c$ that grows with $n$, up to 64.
 
 Question: how does the time to consensus of $n$ uniform tokens on $S^(d−1)$ grow with $β$, $n$ and
 $d$? The paper on metastability, arXiv 2410.06833, leaves random data open. Method: for large $β$
@@ -34,7 +34,7 @@ from tokenflock.theory import cap_fraction, pair_time
 SOURCE = "Question 7: survival for random data"
 CAPTION = (
     "See lifetimes of single systems on those told by their starts (left; line: equal), their"
-    " exponent $c$ tend to 2 as $n$ grows (middle; full and solid SA, open and dashed USA), and"
+    " exponent $c < 2$ grow with $n$ (middle; full and solid SA, open and dashed USA), and"
     " mean lifetimes of crowds (right; full dots) fall from $e^(2β)$ like $β^(−(d−1)/2)$, as those"
     " of pairs do (open dots; lines: theory for large $β$)."
 )
