@@ -1,6 +1,7 @@
 """A few small runs on which every plot is drawn."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -12,6 +13,14 @@ from tokenflock.dynamics import SelfAttention
 from tokenflock.dynamics.dynamics import Dynamics
 from tokenflock.solvers import RK4, Layer
 from tokenflock.starts import Uniform
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Close the figures of a test where something has imported pyplot, which keeps them."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def still(x: np.ndarray, dynamics: Dynamics | None = None) -> xr.Dataset:

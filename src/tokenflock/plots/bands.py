@@ -11,7 +11,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm, Normal
 from tokenflock.plots._sweep import Sweep, sweep, symbol
 from tokenflock.plots._time_axis import geometric, series, time_axis
 from tokenflock.plots.phases import titled
-from tokenflock.plots.styles import Theme, canvas, colour_bar, look
+from tokenflock.plots.styles import Theme, canvas, colour_bar, look, note_missing
 
 _FEW = 6  # up to so many curves each has its own name
 
@@ -40,6 +40,7 @@ def curves(
     swept = sweep(result, observable)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.2).add_subplot()
+        note_missing(ax, swept.observable, swept.mean)
         mapped = colours(swept, theme)
         # many curves are drawn fainter
         presence = float(np.clip((_FEW / len(swept.values)) ** 0.5, 0.4, 1))

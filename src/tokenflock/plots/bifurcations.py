@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from tokenflock.errors import require
 from tokenflock.plots._story import plain_title
 from tokenflock.plots._titles import spoken
-from tokenflock.plots.styles import Theme, canvas, look
+from tokenflock.plots.styles import Theme, canvas, look, note_missing
 from tokenflock.recipe import readable
 from tokenflock.verbs.measure import dynamics_of
 
@@ -45,6 +45,8 @@ def bifurcation(
     name = names.pop()
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.4, 3.2).add_subplot()
+        orders = [branch["order_parameter"].values for branch in branches]
+        note_missing(ax, "order_parameter", np.concatenate(orders))
         for k, branch in enumerate(branches):
             colour = theme.palette[k % len(theme.palette)]
             _line(ax, branch, name, colour)

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from tokenflock.errors import require
 from tokenflock.plots._story import plain_title
 from tokenflock.plots._titles import law_title
-from tokenflock.plots.styles import canvas, look
+from tokenflock.plots.styles import canvas, look, note_missing
 from tokenflock.verbs.measure import dynamics_of
 
 _LEGEND = 8  # exponents up to which each is named
@@ -33,6 +33,7 @@ def spectrum(result: xr.Dataset, *, ax: Axes | None = None, title: bool = True) 
     modes, finite = np.arange(1, len(rates) + 1), np.isfinite(rates)
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.0).add_subplot()
+        note_missing(ax, "rate", rates)
         ax.axhline(0, color=theme.soft, lw=0.8, zorder=1)
         for shown, face, label in ((~turns, None, "_"), (turns, "none", "turning")):
             at = shown & finite
@@ -62,6 +63,7 @@ def exponents(result: xr.Dataset, *, ax: Axes | None = None, title: bool = True)
     times, lines = result["time"].values, result["estimate"].values.T
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.0).add_subplot()
+        note_missing(ax, "estimate", lines)
         ax.axhline(0, color=theme.soft, lw=0.8, zorder=1)
         shades = theme.sequential(np.linspace(0.95, 0.35, len(lines)))
         mark = "o" if len(times) == 1 else None

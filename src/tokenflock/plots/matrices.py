@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from scipy.cluster.hierarchy import leaves_list, linkage
 
-from tokenflock.errors import UserError
+from tokenflock.errors import UserError, require, require_whole
 from tokenflock.observables.attention_matrix import AttentionMatrix
 from tokenflock.plots._story import Story, story
-from tokenflock.plots.styles import canvas, colour_bar, look
+from tokenflock.plots.styles import canvas, colour_bar, look, note_missing
 
 _MANY = 400  # up to so many tokens the order of branches is optimised too
 
@@ -21,6 +21,7 @@ def attention(
     *,
     ax: Axes | None = None,
     at: float | None = None,
+    head: int | None = None,
     reorder: bool | None = None,
     title: bool = True,
 ) -> Axes:
@@ -34,6 +35,7 @@ def attention(
       result: a run of an attention dynamics, or a model with a variable `attention`.
       ax: where to draw; a new figure unless given.
       at: the time (or layer); the last unless given.
+      head: which head, from 0, where the variable `attention` has an axis `head`.
       reorder: whether to reorder tokens; unless given, where the law is blind to their order.
       title: say what ran, and when.
     """
@@ -41,7 +43,8 @@ def attention(
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.0, 3.7).add_subplot()
         frame = run.frame(at)
-        matrix = _matrix(run, frame)
+        matrix = _matrix(run, frame, head)
+        note_missing(ax, "attention", matrix)
         blind = run.law is not None and run.law.exchangeable
         changed = blind if reorder is None else reorder
         order = seriation(run.x[frame]) if changed else np.arange(run.n)
@@ -80,12 +83,24 @@ def seriation(x: np.ndarray) -> np.ndarray:
     return leaves_list(linkage(x, "average", optimal_ordering=n <= _MANY))
 
 
-def _matrix(run: Story, frame: int) -> np.ndarray:
+def _matrix(run: Story, frame: int, head: int | None) -> np.ndarray:
     """The attention matrix between the tokens that count: the result's own, or that of its
     dynamics.
     """
-    if "attention" in run.result and run.result["attention"].ndim == 3:
-        values = run.result["attention"].isel(time=frame).values
+    stored = run.result.get("attention")
+    heads = 0 if stored is None else stored.sizes.get("head", 0)
+    if head is not None or heads:
+        remedy = "write e.g. head=0"
+        if stored is None or not heads:
+            raise UserError(f"head must be left out, got {head}; there is no attention by head")
+        require(head is not None, "head", f"a head from 0 to {heads - 1}", None, remedy)
+        require_whole("head", head, 0, heads - 1)
+        stored = stored.isel(head=head)
+    if stored is not None:
+        fits = stored.ndim == 3 and stored.dims[0] == "time"
+        axes = "of axes (time or layer, particle, particle), perhaps with head"
+        require(fits, "attention", axes, stored.dims, "select along the others")
+        values = stored.isel(time=frame).values
     elif run.law is None:
         raise UserError(
             "attention needs a dynamics in the recipe or a variable `attention`, got neither;"

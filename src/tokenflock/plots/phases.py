@@ -19,7 +19,7 @@ from tokenflock.errors import require
 from tokenflock.plots._story import literal, time_label
 from tokenflock.plots._sweep import Sweep, sweep
 from tokenflock.plots._time_axis import edges, geometric, series, time_axis
-from tokenflock.plots.styles import Theme, canvas, colour_bar, look
+from tokenflock.plots.styles import Theme, canvas, colour_bar, look, note_missing
 
 _FEW = 8  # up to so many values are all written on their axis
 _LONG = 64  # characters past which a title takes two lines
@@ -122,6 +122,7 @@ def _map(ax: Axes, swept: Sweep, theme: Theme, scale: Normalize, log_time: bool 
     """The cells, and the axes around them."""
     log_time = geometric(swept.times) if log_time is None else log_time
     borders = _borders(swept.values)
+    note_missing(ax, swept.observable, swept.mean)
     masked = np.ma.masked_invalid(swept.mean)
     mesh = ax.pcolormesh(
         edges(swept.times, log_time), borders, masked, norm=scale, cmap=theme.sequential

@@ -12,7 +12,7 @@ from matplotlib.patches import Circle
 
 from tokenflock.errors import require
 from tokenflock.plots.spheres import axes_of_view, graticule, presence, shaded
-from tokenflock.plots.styles import Theme, look, panels
+from tokenflock.plots.styles import Theme, look, note_missing, panels
 
 _INNER = 0.42  # radius at which tokens on the circle begin
 _CAMERA = (-60.0, 20.0)  # azimuth and elevation, in degrees
@@ -34,6 +34,8 @@ def steering(result: xr.Dataset) -> Figure:
     compared = "reached" in result
     with look() as theme:
         figure, axes = panels(1, 3 if compared else 2, size=(3.5, 3.3))
+        note_missing(axes[0], "x", result.x)
+        note_missing(axes[1], "loss", result.loss)
         x, y, d = result.x.values, result.target.values, result.sizes["coord"]
         (_circle if d == 2 else _ball)(axes[0], x, y, theme)
         axes[0].set_title(f"{len(x)} clouds and their targets")

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any, Literal, cast
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -242,3 +243,17 @@ def _shade(home: Axes | FigureBase) -> ThemeName:
     if alpha == 0:
         red, green, blue, _ = to_rgba(root_of(home).get_facecolor())
     return "dark" if 0.3 * red + 0.59 * green + 0.11 * blue < 0.4 else "light"
+
+
+def note_missing(ax: Axes, name: str, values: Any) -> None:
+    """Write on a plot how much of its values is not finite, or raise where none is.
+
+    Every plot of results that may have gaps calls it, so that none of them is empty without a word.
+    """
+    gaps = ~np.isfinite(np.asarray(values, float))
+    remedy = "compute it first: cells of a sweep are NaN until they are done"
+    require(not gaps.all(), name, "finite somewhere", "no finite value", remedy)
+    if gaps.any():
+        share = f"{max(100 * gaps.mean(), 1):.0f} % missing"
+        spot = {"transform": ax.transAxes, "ha": "right", "va": "bottom", "fontsize": "small"}
+        ax.text(0.99, 0.01, share, gid="missing", zorder=9, **spot)

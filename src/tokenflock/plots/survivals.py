@@ -12,7 +12,7 @@ from tokenflock.plots._sweep import Sweep, sweep, symbol
 from tokenflock.plots._time_axis import geometric, time_axis
 from tokenflock.plots.bands import colours, few
 from tokenflock.plots.phases import titled
-from tokenflock.plots.styles import canvas, colour_bar, look
+from tokenflock.plots.styles import canvas, colour_bar, look, note_missing
 
 
 def survival(
@@ -46,6 +46,7 @@ def survival(
     swept = sweep(whole, "survival")
     with look(ax) as theme:
         ax = ax if ax is not None else canvas(4.6, 3.2).add_subplot()
+        note_missing(ax, swept.observable, swept.mean)
         mapped = colours(swept, theme)
         for row, value in enumerate(swept.values):
             colour = theme.palette[0] if alone else tuple(mapped.to_rgba(value))

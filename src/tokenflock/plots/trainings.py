@@ -12,7 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 from tokenflock.errors import require
 from tokenflock.plots._story import literal
 from tokenflock.plots.bands import band
-from tokenflock.plots.styles import look, panels
+from tokenflock.plots.styles import look, note_missing, panels
 
 _SHOWN = {
     "mean_cosine": "mean cosine of tokens",
@@ -49,6 +49,7 @@ def training(
         figure, axes = panels(1, 3, size=(2.9, 2.5)) if axes is None else (axes[0].figure, axes)
         shades = theme.sequential(np.linspace(0.35, 0.95, result.sizes["layer"]))
         for ax, (name, label) in zip(axes, _SHOWN.items()):
+            note_missing(ax, name, result[name])
             for layer, colour in zip(result.layer.values, shades):
                 band(ax, result[name].sel(layer=layer), "step", colour, f"layer {layer}")
             ax.set_xscale("symlog", linthresh=10, linscale=0.5)
