@@ -19,7 +19,8 @@ from tokenflock.theory import layer_terminal_rate, polygon_eigenvalue
 
 
 def consensus(n, d):
-    return np.tile(np.arange(1.0, d + 1), (n, 1))
+    one = np.arange(1.0, d + 1)
+    return np.tile(one / np.linalg.norm(one), (n, 1))
 
 
 @pytest.mark.parametrize("law", [SelfAttention(beta=3.0), Unnormalised(beta=0.7)])
@@ -74,7 +75,7 @@ def test_on_all_of_space_every_direction_counts():
 
 
 def test_lyapunov_exponents_of_the_flow_are_those_of_consensus_where_it_ends():
-    start = np.random.default_rng(2).normal(size=(4, 3)) + np.eye(3)[0] * 3
+    start = Given(np.random.default_rng(2).normal(size=(4, 3)) + np.eye(3)[0] * 3)
     found = flock.lyapunov(
         SelfAttention(beta=2.0), start, t=20, solver=RK4(h=0.1), settle=20, every=0.5
     )
@@ -171,7 +172,7 @@ def test_a_state_that_is_not_at_rest_is_warned_of(options, recwarn):
     run = flock.simulate(law, Uniform(n=4, d=2), t=300, frames=2, until=Stationary(), seed=1)
     flock.spectrum(law, run.x.values[-1], **options)
     fast = Unnormalised(beta=30.0)  # whose clock makes rounding a speed of 1e-3
-    flock.spectrum(fast, np.ones((3, 2)))
+    flock.spectrum(fast, np.full((3, 2), np.sqrt(0.5)))
     assert not len(recwarn)
 
 

@@ -20,7 +20,6 @@ from tokenflock.matrices._random import RandomMatrices
 from tokenflock.observables.observable import Observable
 from tokenflock.solvers.adaptive import Adaptive
 from tokenflock.solvers.solver import Solver
-from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.sweeps.store import Form
 from tokenflock.verbs import axes as sweeps
@@ -36,6 +35,7 @@ from tokenflock.verbs.cells import Summary
 from tokenflock.verbs.options import Choices, Options, settled
 from tokenflock.verbs.passages import DIMS, passage_variable
 from tokenflock.verbs.plan import Plan
+from tokenflock.verbs.prepare import as_start
 from tokenflock.verbs.resolution import resolving
 from tokenflock.verbs.schedule import When, check_kinds, fixed_step
 
@@ -153,7 +153,7 @@ def asked(
 ) -> Request:
     """An ensemble, or an error that says why it makes no sense. See `ensemble`."""
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
-    start = start if isinstance(start, Start) else Given(start)
+    start = as_start(dynamics, start)
     swept_steps = any(name in ("h", "step", "solver.h") for name in over)
     given = solver is not None or swept_steps
     solver = solver or nominal(dynamics)

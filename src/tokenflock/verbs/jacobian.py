@@ -16,11 +16,10 @@ from tokenflock.errors import SimulationError, require
 from tokenflock.precision import cast, precision
 from tokenflock.solvers.adaptive import Adaptive, Method
 from tokenflock.solvers.solver import FixedStep, Solver
-from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.flow_map import differentiable_solver, step_count
 from tokenflock.verbs.overflow import remedies
-from tokenflock.verbs.prepare import prepare
+from tokenflock.verbs.prepare import as_start, prepare
 from tokenflock.verbs.schedule import check, check_kinds
 
 RESTING = 1e-4  # speed of tokens beyond which a state is not at rest, per unit of the fastest rate
@@ -82,7 +81,7 @@ def spectrum(
     small: the rates of a state that moves say nothing about what grows along its way.
 
     >>> from tokenflock.dynamics import SelfAttention
-    >>> consensus = spectrum(SelfAttention(beta=4.0), np.ones((3, 2)))
+    >>> consensus = spectrum(SelfAttention(beta=4.0), np.eye(2)[[0, 0, 0]])
     >>> (consensus.rate.values.round(6) + 0).tolist(), float(consensus.moves) < 1e-12
     ([0.0, -1.0, -1.0], True)
     """
@@ -128,7 +127,7 @@ def _derivative(
 ) -> tuple[np.ndarray, np.ndarray, float, dict]:
     """(matrix, tangent vectors at the state, how far it moves, recipe)."""
     check_kinds(dynamics, (), seed, solver=solver)
-    start = state if isinstance(state, Start) else Given(state)
+    start = as_start(dynamics, state)
     require(
         t is not None or solver is None, "solver", "left out where t is", solver, "write e.g. t=0.1"
     )

@@ -23,12 +23,11 @@ from tokenflock.errors import (
 from tokenflock.precision import cast, precision
 from tokenflock.solvers.rk4 import RK4
 from tokenflock.solvers.solver import FixedStep, Solver
-from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.accuracy import TOLERANCE, warn_of_step
 from tokenflock.verbs.flow_map import step_count
 from tokenflock.verbs.overflow import remedies
-from tokenflock.verbs.prepare import prepare
+from tokenflock.verbs.prepare import as_start, prepare
 from tokenflock.verbs.schedule import check, check_kinds
 from tokenflock.verbs.simulate import simulate
 
@@ -78,12 +77,12 @@ def lyapunov(
 
     >>> from tokenflock.dynamics import SelfAttention
     >>> from tokenflock.solvers import RK4
-    >>> result = lyapunov(SelfAttention(beta=4.0), np.ones((3, 2)), t=20, solver=RK4(h=0.1))
+    >>> result = lyapunov(SelfAttention(beta=4.0), np.eye(2)[[0, 0, 0]], t=20, solver=RK4(h=0.1))
     >>> (result.exponent.values.round(3) + 0).tolist()  # a rotation, and two ways to contract
     [0.0, -1.0, -1.0]
     """
     check_kinds(dynamics, (), seed, solver=solver)
-    start = start if isinstance(start, Start) else Given(start)
+    start = as_start(dynamics, start)
     noise = "write solver=EulerMaruyama(h=0.01), and compare with half the step"
     named = solver is not None or not dynamics.noisy
     require(named, "solver", "given, for a law with noise", None, noise)

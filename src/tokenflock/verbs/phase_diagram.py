@@ -17,10 +17,10 @@ from tokenflock.observables.observable import Observable
 from tokenflock.observables.pair_density import PairDensity
 from tokenflock.solvers.layer import Layer
 from tokenflock.solvers.solver import Solver
-from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.ensemble import ensemble
 from tokenflock.verbs.options import Options
+from tokenflock.verbs.prepare import as_start
 
 
 def phase_diagram(
@@ -52,7 +52,7 @@ def phase_diagram(
     (('beta', 'time'), 'layer map, n = 8')
     """
     solver = solver or Layer(h=0.1)
-    start = start if isinstance(start, Start) else Given(start)
+    start = as_start(dynamics, start)
     result = ensemble(
         dynamics,
         start,

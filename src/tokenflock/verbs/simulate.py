@@ -38,7 +38,6 @@ from tokenflock.precision import cast, precision
 from tokenflock.shapes import Tokens
 from tokenflock.solvers.adaptive import Adaptive, Method
 from tokenflock.solvers.solver import FixedStep, Solver
-from tokenflock.starts.given import Given
 from tokenflock.starts.start import Start
 from tokenflock.verbs.accuracy import (
     PAIRS,
@@ -55,7 +54,7 @@ from tokenflock.verbs.ensemble import in_memory
 from tokenflock.verbs.measure import measure
 from tokenflock.verbs.options import Options
 from tokenflock.verbs.overflow import remedies
-from tokenflock.verbs.prepare import prepare
+from tokenflock.verbs.prepare import as_start, prepare
 from tokenflock.verbs.resolution import resolving
 from tokenflock.verbs.schedule import (
     When,
@@ -87,7 +86,7 @@ def simulate(
 
     Args:
       dynamics: the law of motion.
-      start: a start law, or an array of tokens (n, d).
+      start: a start law, or an array of tokens (n, d), unit vectors for a law on the sphere.
       t: final time; 30 unless given.
       times: the times to keep, instead of `frames` equal ones up to t. A solver of fixed step keeps
         multiples of its step.
@@ -122,7 +121,7 @@ def simulate(
     2.865453e+16
     """
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
-    start = start if isinstance(start, Start) else Given(start)
+    start = as_start(dynamics, start)
     when = when_to_look(t, times, frames)
     chosen = _chosen(dynamics, start, when, solver, observe, until, seed, tolerance)
     setting = Setting(dynamics, start, when, chosen, until, observe, seed, dtype, coalesce)
@@ -290,7 +289,7 @@ def flow(
     """
     from tokenflock.engines.adaptive import interpolant
 
-    start = start if isinstance(start, Start) else Given(start)
+    start = as_start(dynamics, start)
     solver = solver or Adaptive()
     dense = not dynamics.noisy and solver.method is not Method.CHEBYSHEV
     require(dense, "solver", "one of dense output, for a law without noise", repr(solver))
