@@ -67,16 +67,24 @@ def require(condition: bool, argument: str, wanted: str, got: object, instead: s
         )
 
 
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number: no truth, and no span of time, which NumPy registers
+    as a whole number.
+    """
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    return isinstance(value, Real) and not isinstance(value, bool) and kind in "iuf"
+
+
 def require_number(argument: str, value: Any, instead: str = "") -> None:
     """Refuse what is no real number, or one beyond all of 64 bits."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
+    number = is_number(value)
     fits = not isinstance(value, int) or abs(value) < 1 << 1023
     require(number and fits, argument, "a number", shown(value), instead)
 
 
 def require_whole(argument: str, value: Any, least: int, most: int = 2**63 - 1) -> None:
     """Refuse what is no whole number, or too small or too large a one."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    whole = is_number(value) and isinstance(value, Integral)
     require(whole, argument, "a whole number", shown(value))
     require(int(value) >= least, argument, f"{least} or more", value)
     require(int(value) <= most, argument, f"{most:,} or less", shown(value))
@@ -100,15 +108,11 @@ def real_numbers(values: Any, truths: bool = False) -> np.ndarray | None:
             return None
         array = np.asarray(values)
         real = array.dtype.kind in ("iufb" if truths else "iuf") or (
-            array.dtype.kind == "O" and all(_real(value) for value in array.ravel())
+            array.dtype.kind == "O" and all(is_number(value) for value in array.ravel())
         )
         return array.astype(float) if real else None
     except (TypeError, ValueError, OverflowError):  # rows of unequal lengths
         return None
-
-
-def _real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _masked(values: Any) -> bool:

@@ -24,7 +24,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from tokenflock.errors import UserError, real_numbers
+from tokenflock.errors import UserError, is_number, real_numbers
 
 E = TypeVar("E", bound=enum.Enum)
 LARGEST = 2**62  # of whole numbers: machines count no further
@@ -101,20 +101,23 @@ def settle(name: str, kinds: Sequence[Kind], value: Any) -> Any:
     if isinstance(value, jax.Array) and {"float", "int", "bool", "Array"} & set(kinds):
         return value
     for kind in kinds:
-        settled = _settled(kind, value, name)
+        settled = _settled(kind, value, name, truths="bool" in kinds)
         if settled is not None:
             return settled
     raise UserError(f"{name} must be {_wanted(kinds)}, got {_got(value)}")
 
 
-def _settled(kind: Kind, value: Any, name: str) -> Any:
-    """The value in the form of a kind, or None where it is not of that kind."""
+def _settled(kind: Kind, value: Any, name: str, truths: bool) -> Any:
+    """The value in the form of a kind, or None where it is not of that kind.
+
+    An array may hold truths where its field says `Array | bool`.
+    """
     if isinstance(kind, type):
         if issubclass(kind, enum.Enum):
             return choice(kind, value, name)
         return value if isinstance(value, kind) else None
     if kind == "Array":
-        return _array(value, name)
+        return _array(value, name, truths)
     if kind in ("float", "int"):
         return _number(kind, value, name)
     fits = {
@@ -130,7 +133,7 @@ def _number(kind: str, value: Any, name: str) -> float | int | None:
         return None
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+    if not is_number(value):
         return None
     if isinstance(value, numbers.Integral) and abs(int(value)) >= LARGEST:
         raise UserError(f"{name} must be smaller than 2^62, got {len(str(abs(int(value))))} digits")
@@ -144,9 +147,9 @@ def _number(kind: str, value: Any, name: str) -> float | int | None:
     return int(value) if number == int(number) else None  # type: ignore[arg-type]
 
 
-def _array(value: Any, name: str) -> np.ndarray | None:
+def _array(value: Any, name: str, truths: bool) -> np.ndarray | None:
     """A copy that nobody can change. A single number is no array."""
-    array = real_numbers(value, truths=True)  # a mask may be one of truths
+    array = real_numbers(value, truths)
     if array is None or array.ndim == 0:
         return None
     array = np.array(array)

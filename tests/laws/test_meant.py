@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 
 import jax
@@ -11,7 +12,7 @@ import xarray as xr
 
 import tokenflock as flock
 from tokenflock import theory
-from tokenflock.catalogue import entries
+from tokenflock.catalogue import KINDS, entries
 from tokenflock.dynamics import SelfAttention
 from tokenflock.engines.keys import keys_of
 from tokenflock.engines.systems import _keys
@@ -46,6 +47,66 @@ def test_closed_forms_take_numbers_only(form, argument):
     for wrong in NO_NUMBERS:
         with pytest.raises(flock.UserError, match=rf"{argument} must|{argument}="):
             getattr(theory, form)(**{argument: wrong})
+
+
+OTHERS = [
+    (entry.name, option.name, option.annotation)
+    for entry in entries("theory")
+    for option in entry.options
+    if option.annotation not in ("ArrayLike", "ArrayLike | None", "bool")
+]
+
+
+@pytest.mark.parametrize(("form", "argument", "kind"), OTHERS)
+def test_other_arguments_of_closed_forms_take_their_kind_only(form, argument, kind):
+    for wrong in (*NO_NUMBERS, True, np.eye(2, dtype=bool), 1.5):
+        if not (kind == "str" and isinstance(wrong, str)):
+            with pytest.raises(flock.UserError, match=argument):
+                getattr(theory, form)(**{argument: wrong})
+
+
+def fields(entry):
+    """The values of the fields of an example of a member."""
+    cls = entry.load()
+    if entry.kind == "dynamics":
+        made = cls.example(4, cls.example(4, 3).dimension or 3)
+    else:
+        made = cls.example() if hasattr(cls, "example") else cls()
+    return cls, {each.name: getattr(made, each.name) for each in dataclasses.fields(cls)}
+
+
+MEMBERS = [entry for kind in KINDS if kind != "theory" for entry in entries(kind)]
+NUMBERS, TRUTHS = {"float", "int", "Array"}, (True, np.True_, np.eye(2, dtype=bool))
+
+
+@pytest.mark.parametrize("entry", MEMBERS, ids=lambda entry: f"{entry.kind}-{entry.name}")
+def test_members_take_what_their_fields_say_only(entry):
+    """Laws, parts, starts, solvers, observables, events and random matrices."""
+    cls, values = fields(entry)
+    for option in entry.options:
+        kinds = {word.strip() for word in option.annotation.split("|")}
+        wrongs = list(NO_NUMBERS) if kinds & (NUMBERS | {"bool"}) else []
+        wrongs += list(TRUTHS) if kinds & NUMBERS and "bool" not in kinds else []
+        wrongs += [1, 0.0] if kinds == {"bool"} else []
+        for wrong in wrongs:
+            if "str" not in kinds or not isinstance(wrong, str):
+                with pytest.raises(flock.UserError, match=rf"{option.name} must"):
+                    cls(**values | {option.name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [np.timedelta64(3, "s"), np.datetime64("2020-01-01")])
+def test_spans_of_time_are_no_numbers_of_verbs(wrong):
+    """NumPy registers them as whole numbers."""
+    for call in (
+        lambda: flock.simulate(LAW, START, t=wrong),
+        lambda: flock.simulate(LAW, START, t=1, frames=wrong),
+        lambda: flock.simulate(LAW, START, t=1, seed=wrong),
+        lambda: flock.ensemble(LAW, START, t=1, repeats=wrong),
+        lambda: evolve(LAW, Ripple(), t=1, points=wrong),
+        lambda: flock.simulate(LAW, START, times=np.array([wrong], dtype=object)),
+    ):
+        with pytest.raises(flock.UserError, match="number"):
+            call()
 
 
 @pytest.mark.parametrize("wrong", [each for each in NO_NUMBERS if np.ndim(each) == 1])

@@ -19,7 +19,7 @@ class GivenMask(Mask):
     True
     """
 
-    who: Array
+    who: Array | bool
     "(n, n), not zero where the row listens to the column"
 
     def __check_init__(self) -> None:

@@ -14,6 +14,7 @@ from tokenflock.engines.memory import require_memory
 from tokenflock.errors import (
     UserError,
     all_numbers,
+    is_number,
     one_schedule,
     require,
     require_kind,
@@ -131,7 +132,7 @@ def check_kinds(
     require_kind("observe", Observable | Sequence[Observable], observe)
     observables = (observe,) if isinstance(observe, Observable) else tuple(observe)
     require_distinct(observables)
-    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool) and 0 <= seed < 2**63
+    whole = is_number(seed) and isinstance(seed, (int, np.integer)) and 0 <= seed < 2**63
     require(whole, "seed", "a whole number from 0 to 2^63 - 1", repr(seed), "write e.g. seed=0")
     return observables
 
