@@ -24,7 +24,7 @@ from tokenflock.dynamics import FeedForward, NeuralODE, SelfAttention
 from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4, Layer
 from tokenflock.spaces import Sphere
-from tokenflock.starts import Uniform
+from tokenflock.starts import Given, Uniform
 
 law = NeuralODE.example(d=2, seed=3)  # random W, A, b, and tanh
 W, A, b = (np.asarray(part) for part in (law.W, law.A, law.b))
@@ -104,7 +104,7 @@ print(f"first input on last state: recurrent {recurrent[0]:.1e}, attention {dire
 # %%
 def influence(law, x, t, solver):
     m = 1 if isinstance(law.space, Sphere) else 2  # directions in which one token can move
-    blocks = flock.jacobian(law, x, t=t, solver=solver).reshape(len(x), m, len(x), m)
+    blocks = flock.jacobian(law, Given(x), t=t, solver=solver).reshape(len(x), m, len(x), m)
     return np.linalg.norm(blocks, axis=(1, 3))
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import tokenflock as flock
 from tokenflock.dynamics import NeuralODE, SelfAttention
 from tokenflock.solvers import RK4
+from tokenflock.starts import Given
 
 shared = np.array([[0.0, 0.0, 1.0]])
 rng = np.random.default_rng(0)
@@ -29,7 +30,7 @@ for name, law in (
     ("attention", SelfAttention(beta=1.0)),
     ("feed-forward", NeuralODE(W=np.eye(3), A=rng.normal(size=(3, 3)), activation="tanh")),
 ):
-    ends = [flock.simulate(law, x, t=2, solver=RK4(h=0.1)).x.values[-1, 0] for x in companies]
+    ends = [flock.simulate(law, Given(x), t=2, solver=RK4(h=0.1)).x.values[-1, 0] for x in companies]
     gap[name] = np.linalg.norm(ends[0] - ends[1])
     print(f"{name}: the shared token ends {gap[name]:.2f} apart")
 assert gap["attention"] > 0.5 and gap["feed-forward"] == 0

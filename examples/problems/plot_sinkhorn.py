@@ -18,7 +18,7 @@ from tokenflock.dynamics import SelfAttention, Sinkhorn
 from tokenflock.events import Consensus
 from tokenflock.plots import look, panels
 from tokenflock.solvers import RK4
-from tokenflock.starts import Uniform
+from tokenflock.starts import Given, Uniform
 
 figure, axes = panels(1, 1, size=(6.4, 2.8))
 times = {}
@@ -46,7 +46,7 @@ figure
 # %%
 close = np.random.default_rng(0).normal(size=(16, 3)) * 0.02 + [0, 0, 1]
 for name, law in laws:
-    run = flock.simulate(law, close, t=4, frames=5, solver=RK4(h=0.05))
+    run = flock.simulate(law, Given(close), t=4, frames=5, solver=RK4(h=0.05))
     gap = 0.5 * ((run.x.values[:, 0] - run.x.values[:, 1]) ** 2).sum(-1)
     rate = float(np.log(gap[0] / gap[-1]) / 4)
     print(f"{name}: rate {rate:.3f}")
