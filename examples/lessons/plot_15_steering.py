@@ -30,7 +30,8 @@ for name, law in (
     ("attention", SelfAttention(beta=1.0)),
     ("feed-forward", NeuralODE(W=np.eye(3), A=rng.normal(size=(3, 3)), activation="tanh")),
 ):
-    ends = [flock.simulate(law, Given(x), t=2, solver=RK4(h=0.1)).x.values[-1, 0] for x in companies]
+    runs = [flock.simulate(law, Given(x), t=2, solver=RK4(h=0.1)) for x in companies]
+    ends = [run.x.values[-1, 0] for run in runs]
     gap[name] = np.linalg.norm(ends[0] - ends[1])
     print(f"{name}: the shared token ends {gap[name]:.2f} apart")
 assert gap["attention"] > 0.5 and gap["feed-forward"] == 0
