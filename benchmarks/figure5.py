@@ -24,6 +24,7 @@ from tokenflock.dynamics import Attention
 from tokenflock.matrices import Per
 from tokenflock.observables import Energy, MeanCosine, PairDensity
 from tokenflock.solvers import Layer
+from tokenflock.starts import Given
 
 D = 128
 
@@ -38,10 +39,10 @@ def errors(engine: str) -> dict[str, list[float]]:
     x = rng.normal(size=(N, D))
     observe = [MeanCosine(), Energy(beta=1.0), PairDensity(delta=0.1)]
     options = {"over": over, "repeats": 1, "t": 10.0, "frames": 11, "observe": observe}
-    options |= {"solver": Layer(h=H)}
+    options |= {"solver": Layer(h=H), "tolerance": None}
     law = Attention(beta=2.0)
-    exact = flock.ensemble(law, x, engine="batch", dtype="float64", **options)
-    ours = flock.ensemble(law, x, engine=engine, **options)
+    exact = flock.ensemble(law, Given(x), engine="batch", dtype="float64", **options)
+    ours = flock.ensemble(law, Given(x), engine=engine, **options)
     gaps = {}
     for name in (observable.name for observable in observe):
         right = np.asarray(exact[name].transpose("time", ...), np.float64).reshape(11, -1)
