@@ -8,12 +8,12 @@ import pytest
 import xarray as xr
 
 import tokenflock as flock
-from tokenflock.dynamics import Attention, Noisy, SelfAttention
+from tokenflock.dynamics import Attention, Noisy, SelfAttention, Unnormalised
 from tokenflock.engines.systems import Systems
 from tokenflock.errors import UserError
 from tokenflock.events import Consensus
 from tokenflock.matrices import RandomMatrices, Value
-from tokenflock.observables import MinimumCosine, PairDensity
+from tokenflock.observables import ClusterCount, MinimumCosine, PairDensity
 from tokenflock.precision import precision
 from tokenflock.solvers import RK4, EulerMaruyama, Layer
 from tokenflock.starts import Clusters, Given, Uniform
@@ -232,6 +232,34 @@ def test_a_member_that_is_not_there_is_refused(many, single, where, words):
         flock.member(many, **where)
     with pytest.raises(UserError, match="result must be an ensemble, got 'simulate'"):
         flock.member(single)
+
+
+def test_a_member_of_a_part_is_the_system_that_was_selected(many):
+    for part, system in (
+        (many.isel(repeat=4), 4),
+        (many.isel(repeat=[3, 1]), 3),
+        (many, 0),
+    ):
+        run = flock.member(part, beta=4.0, d=3)
+        same(run, flock.member(many, system, beta=4.0, d=3), atol=0)
+
+
+def test_a_member_of_a_part_runs_under_the_solver_of_its_own_cell():
+    """The stiff cell is found by its label, in whatever place it is."""
+    over, start = {"beta": [1.0, 3.0, 6.0]}, Uniform(n=16, d=3)
+    options = {"repeats": 2, "t": 1.0, "frames": 2, "observe": [ClusterCount()]}
+    whole = flock.ensemble(Unnormalised(), start, over=over, **options)
+    assert whole.scheme.values.tolist() == [0, 0, 1]
+    right = {beta: flock.member(whole, 1, beta=beta) for beta in (1.0, 6.0)}
+    for order in ([2, 1, 0], [0, 2], [2, 0]):
+        for beta, run in right.items():
+            again = flock.member(whole.isel(beta=order), 1, beta=beta)
+            assert again.attrs["accuracy"] == run.attrs["accuracy"]
+            np.testing.assert_array_equal(again.x, run.x)
+    with pytest.raises(UserError, match="beta must be one that the result still has"):
+        flock.member(whole.sel(beta=6.0), 1, beta=1.0)
+    with pytest.raises(UserError, match="one with the coordinate 'beta'"):
+        flock.member(whole.mean("beta", keep_attrs=True), 1, beta=6.0)
 
 
 # --------------------------------------------------------------------------------------------------

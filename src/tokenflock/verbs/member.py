@@ -22,14 +22,16 @@ from tokenflock.verbs.schedule import When, schedule
 from tokenflock.verbs.simulate import Setting
 
 
-def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
+def member(result: xr.Dataset, repeat: int | None = None, **where: Any) -> xr.Dataset:
     """One system of an ensemble again, as a trajectory: from the same tokens, with the same random
     matrices and the same noise, under the same solver.
 
     Args:
       result: of `ensemble` or `phase_diagram`. An event of the ensemble is that of the trajectory.
-      repeat: which of the systems of a cell.
-      where: the cell, one value for each parameter that was swept, e.g. beta=4.
+      repeat: which of the systems of a cell. Unless given, the one that was selected from the
+        result, e.g. by result.isel(repeat=4), or else the first.
+      where: the cell, one value for each parameter that was swept, e.g. beta=4. A value that was
+        selected from the result may be left out.
 
     Returns what `simulate` returns; its recipe has the tokens and runs again. Tokens are given in
     all d coordinates, where an engine may have turned them into n.
@@ -49,7 +51,7 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
     dtype = recipe["dtype"]
     when = When(recipe["t"], recipe["times"], recipe["frames"])
     end = float(schedule(parts["solver"], *when)[1][-1])
-    system = np.array([number, _repeat(recipe, repeat)])
+    system = np.array([number, _repeat(result, recipe, repeat)])
     law, start = parts["dynamics"], parts["start"]
     systems = Systems(law, start, recipe["matrices"], recipe["seed"], dtype, end, False)
     with precision(dtype):
@@ -62,13 +64,7 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
     if not isinstance(start, Given):
         even = bool((start.weights() == start.weights()[0]).all())
         given = Given(np.asarray(tokens)[0], None if even else start.weights())
-    solver = parts["solver"]
-    if "scheme" in result:
-        tried = schemes(law, recipe["tolerance"])
-        scheme = result["scheme"]
-        ran = int(scheme.isel({name: places[name] for name in scheme.dims}))
-        require(ran != REFUSED, "result", "a cell that was not refused", places)
-        solver = tried[ran]
+    solver = _solver(result, recipe, law, parts, places)
     setting = Setting(
         law,
         given,
@@ -86,9 +82,9 @@ def member(result: xr.Dataset, repeat: int = 0, **where: Any) -> xr.Dataset:
 
 def _cell(
     result: xr.Dataset, recipe: dict[str, Any], where: dict[str, Any]
-) -> tuple[dict[str, Any], int, dict[Any, int]]:
+) -> tuple[dict[str, Any], int, dict[Any, tuple[float, int]]]:
     """Return (the law, start, solver and observables of a cell, its number in the whole ensemble,
-    its place on each axis of the result).
+    its label and its place in the recipe on each axis).
     """
     parts: dict[str, Any] = {role: recipe[role] for role in sweeps.ROLES}
     parts["observe"] = tuple(parts["observe"])
@@ -105,7 +101,7 @@ def _cell(
     places = tuple(axis.place(k) for axis, k in chosen)
     require(isinstance(parts["solver"], Solver), "the recipe", "complete", "one without a solver")
     number = int(np.ravel_multi_index(places, whole)) if whole else 0
-    return parts, number, {axis.name: k for axis, k in chosen}
+    return parts, number, {axis.name: (axis.coordinate[k], k) for axis, k in chosen}
 
 
 def _place(result: xr.Dataset, axis: sweeps.Axis, where: dict[str, Any]) -> int:
@@ -124,9 +120,48 @@ def _place(result: xr.Dataset, axis: sweeps.Axis, where: dict[str, Any]) -> int:
     return int(near[0])
 
 
-def _repeat(recipe: dict[str, Any], repeat: int) -> int:
-    """The number of a repeat, checked."""
+def _solver(
+    result: xr.Dataset,
+    recipe: dict[str, Any],
+    law: Dynamics,
+    parts: dict[str, Any],
+    chosen: dict[Any, tuple[float, int]],
+) -> Solver:
+    """Return the solver that ran a cell: the one of the recipe, or the one that `scheme` names."""
+    if "scheme" not in result:
+        return parts["solver"]
+    tried = schemes(law, recipe["tolerance"])
+    ran = _scheme(result, chosen)
+    cell = {name: label for name, (label, _) in chosen.items()}
+    require(ran != REFUSED, "result", "a cell that was not refused", cell)
+    return tried[ran]
+
+
+def _scheme(result: xr.Dataset, chosen: dict[Any, tuple[float, int]]) -> int:
+    """Return the number of the solver that ran a cell, given by its label and place on each axis.
+
+    The result may be a part of the ensemble or in another order, so labels say where a cell is.
+    """
+    scheme = result["scheme"]
+    for name, (label, place) in chosen.items():
+        if name not in result.coords:  # nothing says what was selected
+            whole = name in scheme.dims and scheme.sizes[name] > place
+            require(whole, "result", f"one with the coordinate {name!r}", sorted(result.coords))
+            scheme = scheme.isel({name: place})
+            continue
+        left = np.atleast_1d(result[name].values)
+        near = np.flatnonzero(np.isclose(left, label, rtol=1e-9, atol=1e-12))
+        require(len(near) > 0, name, f"one that the result still has: {left!r:.80}", label)
+        scheme = scheme.isel({name: near[0]}) if name in scheme.dims else scheme
+    return int(scheme)
+
+
+def _repeat(result: xr.Dataset, recipe: dict[str, Any], repeat: int | None) -> int:
+    """Return the number of a repeat: the given one, the selected one, or the first."""
     known = recipe["part"].get("repeat", (range(recipe["repeats"]), 0))[0]
+    if repeat is None:
+        left = np.atleast_1d(result["repeat"].values) if "repeat" in result.coords else known
+        repeat = int(left[0])
     fine = isinstance(repeat, (int, np.integer)) and repeat in known
     require(fine, "repeat", f"a whole number from {min(known)} to {max(known)}", repeat)
     return int(repeat)
