@@ -143,6 +143,15 @@ def finite_numbers(argument: str, values: Any) -> np.ndarray:
     return array
 
 
+def require_increasing(axis: str, values: Any) -> None:
+    """Raise if the values of an axis of frames decrease: what follows would not be later."""
+    import numpy as np
+
+    array = np.asarray(values)
+    rising = array.ndim < 1 or not (array[1:] < array[:-1]).any()
+    require(rising, axis, "increasing", shown(array.tolist()), f"write result.sortby({axis!r})")
+
+
 def one_schedule(t: Any, times: Any, frames: Any, last: float, count: int) -> tuple[float, int]:
     """Return the final time and the number of frames, `last` and `count` unless given.
 
@@ -246,6 +255,10 @@ def require_kind(name: str, hint: Any, value: Any) -> None:
     """Raise unless a value is of a kind, and in the range of a number of that name."""
     if not _fits(hint, value):
         require(False, name, _wanted(hint), shown(value), _remedy(hint, value))
+    dims = getattr(value, "dims", ())
+    if isinstance(dims, tuple) and "coord" in dims[:-1]:  # xarray would lose the names of the axes
+        axes = f"write {name}.transpose(..., 'coord')"
+        require(False, name, "an array whose last axis is 'coord'", dims, axes)
     if name in RANGES and isinstance(value, Real):
         low, high = RANGES[name]
         require(

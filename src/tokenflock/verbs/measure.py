@@ -29,6 +29,7 @@ from tokenflock.verbs.resolution import resolving
 
 # of the pairwise matrices that are held at once: those of many frames would not fit in memory
 ENTRIES = 2**22
+ROUNDING = 1e-3  # by which a sum of weights may differ from one, even in half precision
 _NO_TOKENS = (
     "an ensemble keeps none: write ensemble(..., observe=[...]), or measure flock.member(...)"
 )
@@ -38,7 +39,8 @@ def measure(result: xr.Dataset, observables: Observable | Sequence[Observable]) 
     """A result with observables added, one variable each.
 
     `x` may have any axes before its tokens and coordinates (`time`, `repeat`, `prompt`, `layer`).
-    What an observable lacks, such as beta, comes from the recipe of the result.
+    What an observable lacks, such as beta, comes from the recipe of the result. Weights are scaled
+    to sum to one, and frames whose tokens or weights are not finite give NaN.
 
     >>> import tokenflock as flock
     >>> from tokenflock.dynamics import SelfAttention
@@ -106,7 +108,8 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
     require(x.size > 0, "x", "tokens of one frame or more", f"shape {x.shape}")
     n, d = x.shape[-2:]
     dtype = _dtype(x)
-    frames, weights = x.values.reshape(-1, n, d), _weights(result).reshape(-1, n)
+    frames, weights = x.values.reshape(-1, n, d), shares(result).reshape(-1, n)
+    missing = ~(_finite(frames).all(axis=(1, 2)) & _finite(weights).all(axis=1))
     columns: list[list[np.ndarray]] = [[] for _ in observables]
     with precision(dtype), placed(n, d):
         observables = [cast(observable, dtype) for observable in observables]
@@ -116,7 +119,19 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
             )
             for column, value in zip(columns, values):
                 column.append(np.asarray(value))
-    return [np.concatenate(column)[: len(frames)] for column in columns]
+    found = [np.concatenate(column)[: len(frames)] for column in columns]
+    return [_without(values, missing) for values in found] if missing.any() else found
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Return which numbers are finite; values of other kinds count as finite."""
+    return np.isfinite(values) if values.dtype.kind in "fc" else np.ones(values.shape, bool)
+
+
+def _without(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Return the values with NaN for missing frames: comparisons with NaN would count as no."""
+    values = values if values.dtype.kind == "f" else values.astype(float)
+    return np.where(missing.reshape(-1, *[1] * (values.ndim - 1)), np.nan, values)
 
 
 def _dtype(x: xr.DataArray) -> str:
@@ -182,9 +197,17 @@ def _variable(x: xr.DataArray, observable: Observable, values: np.ndarray) -> xr
     return xr.DataArray(values.reshape(x.shape[:-2] + values.shape[1:]), dims=dims, attrs=attrs)
 
 
-def _weights(result: xr.Dataset) -> np.ndarray:
-    """The weights of every frame; equal ones where the result has none."""
+def shares(result: xr.Dataset) -> np.ndarray:
+    """Return the weights of every frame, (..., n), which sum to one; equal ones if there are none.
+
+    The weights of some tokens of a run sum to less, so they are scaled. NaN stays NaN.
+    """
     x = result["x"]
     *lead, token = x.dims[:-1]
     w = result.get("w", xr.DataArray(np.full(x.sizes[token], 1 / x.sizes[token]), dims=[token]))
-    return w.broadcast_like(x.isel(coord=0)).transpose(*lead, token).values
+    values = w.broadcast_like(x.isel(coord=0)).transpose(*lead, token).values
+    total = values.sum(axis=-1, keepdims=True, dtype=float)
+    fine = not (values < 0).any() and not (total == 0).any()
+    require(fine, "w", "0 or more, with a positive sum", f"sums from {total.min():g}")
+    scaled = np.abs(total - 1) > ROUNDING  # rounding alone is left as it is
+    return np.where(scaled, values / total, values) if scaled.any() else values

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from tokenflock.errors import require
+from tokenflock.errors import require, require_increasing
 from tokenflock.observables.cluster_labels import ClusterLabels
-from tokenflock.verbs.measure import measure
+from tokenflock.verbs.measure import measure, shares
 
 
 def merges(result: xr.Dataset, delta: float = 1e-3, radius: float | None = None) -> xr.Dataset:
@@ -66,11 +66,21 @@ def _counts(
     axes = result["x"].dims
     several = f"select one, e.g. result.isel({axes[0]}=0)"
     require(len(axes) == 3, "x", "of axes (time, particle, coord)", axes, several)
+    require_increasing(str(axes[0]), _times(result))
     labels = measure(result, ClusterLabels(delta, radius))["cluster_labels"].values
-    w = result["w"].values if "w" in result else np.full(labels.shape[1], 1 / labels.shape[1])
+    require(
+        labels.dtype.kind == "i",
+        "x",
+        "finite",
+        "NaN or infinity",
+        f"write result.dropna({axes[0]!r})",
+    )
     counts = np.array([len(np.unique(row[row >= 0])) for row in labels])
-    largest = np.array([np.bincount(row[row >= 0], weights=w[row >= 0]).max() for row in labels])
-    return counts, largest
+    largest = [
+        np.bincount(row[row >= 0], weights=w[row >= 0]).max()
+        for row, w in zip(labels, shares(result))
+    ]
+    return counts, np.array(largest)
 
 
 def _times(result: xr.Dataset) -> np.ndarray:
