@@ -296,3 +296,17 @@ def test_survival_of_one_cell_is_one_curve_without_a_legend():
 def test_survival_needs_an_event(phases):
     with pytest.raises(flock.UserError, match=r"until=Consensus\(\)"):
         plots.survival(phases)
+
+
+def test_times_in_any_order_are_drawn_in_theirs(phases):
+    mixed = phases.isel(time=[3, 0, 2, 1])
+    whole = phases.isel(time=[0, 1, 2, 3])
+    for a, b in zip(drawn(plots.phase_diagram(mixed)), drawn(plots.phase_diagram(whole))):
+        a, b = (each.get_array() if hasattr(each, "get_array") else each for each in (a, b))
+        np.testing.assert_array_equal(a, b)
+
+
+def test_places_on_an_axis_without_values_are_not_shown_as_values(phases):
+    """The curve of theory is one of beta, and places are none."""
+    ax = plots.phase_diagram(phases.drop_vars("beta"))
+    assert ax.get_ylabel() == "place in beta" and not ax.lines

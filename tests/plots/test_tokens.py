@@ -6,8 +6,9 @@ import pytest
 import tokenflock as flock
 from tokenflock import plots
 from tokenflock.dynamics import Causal, Kuramoto, SelfAttention
+from tokenflock.errors import UserError
 from tokenflock.meanfield import optimal_tokens
-from tokenflock.observables import AttentionMatrix, ClusterCount
+from tokenflock.observables import AttentionMatrix, ClusterCount, Convention, Energy
 from tokenflock.plots._discs import colour_groups
 from tokenflock.plots._landscape import potential
 from tokenflock.plots._story import story
@@ -18,6 +19,7 @@ from tokenflock.plots.polyhedra import edges
 from tokenflock.plots.spheres import along_arcs
 from tokenflock.plots.styles import THEMES
 from tokenflock.solvers import RK4
+from tokenflock.starts import Uniform
 
 
 def discs_of(ax):
@@ -268,3 +270,33 @@ def test_a_polyhedron_has_its_inner_products_and_edges(corners, count):
     np.testing.assert_allclose(x @ x.T, corners @ corners.T, atol=1e-9)
     np.testing.assert_allclose(x[0, -1], 1, atol=1e-9)  # the first stands upright
     assert len(edges(x)) == count
+
+
+def test_plots_show_the_tokens_that_a_result_has_now():
+    """An observable that was measured before tokens were selected is measured again."""
+    law, start = SelfAttention(beta=4.0), Uniform(n=8, d=3)
+    observe = [ClusterCount(), Energy(convention=Convention.STAIRCASE)]
+    run = flock.simulate(law, start, t=6, frames=13, observe=observe, seed=0)
+    part = run.isel(particle=[0, 1, 2])
+    above, below = plots.timeline(part).axes
+    x = part.x.values
+    energy = np.exp(4.0 * (np.einsum("tid,tjd->tij", x, x) - 1)).mean(axis=(1, 2))
+    np.testing.assert_allclose(above.lines[0].get_ydata(), energy)
+    counts = flock.measure(part[["x"]], ClusterCount()).cluster_count
+    np.testing.assert_array_equal(below.lines[0].get_ydata(), counts)
+    assert counts.max() == 3
+    told = story(run).measured(ClusterCount())
+    assert told.identical(run.cluster_count)  # of the same tokens it is taken as it is
+
+
+def test_one_frame_of_a_measured_run_is_drawn():
+    law = SelfAttention(beta=4.0)
+    run = flock.simulate(law, Uniform(n=8, d=3), t=6, frames=3, observe=[ClusterCount(), Energy()])
+    for draw in (plots.histogram, plots.timeline, plots.overview):
+        assert draw(run.isel(time=1)) is not None
+
+
+def test_frames_out_of_order_are_refused_with_the_remedy(sphere_run):
+    for draw in (plots.timeline, plots.histogram, plots.overview, plots.trajectories):
+        with pytest.raises(UserError, match=r"time must be increasing.*sortby\('time'\)"):
+            draw(sphere_run.isel(time=[3, 0, 5]))

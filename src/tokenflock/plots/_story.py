@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tokenflock.dynamics.dynamics import Dynamics
-from tokenflock.errors import OverflowWarning, finite_numbers, require
+from tokenflock.errors import OverflowWarning, finite_numbers, require, require_increasing
 from tokenflock.observables.energy import Convention, Energy
 from tokenflock.observables.observable import Observable
 from tokenflock.observables.order_parameter import OrderParameter
@@ -21,6 +21,7 @@ from tokenflock.verbs.merges import merges
 
 CLUSTER = 1e-3  # the delta of the papers, by which clusters are counted
 MOST = 1.5  # that weights, which sum to one, may sum to
+CLOSE = 1e-3  # by which an observable differs if it is measured again, in single precision
 LOOSE = 0.1  # the same for a model, whose tokens come near each other but never meet
 
 
@@ -154,16 +155,35 @@ class Story:
         )
 
     def measured(self, observable: Observable, frames: np.ndarray | None = None) -> xr.DataArray:
-        """An observable at every frame or at chosen ones.
+        """Return an observable at every frame or at chosen ones.
 
-        Taken from the result where it is there already.
+        It is taken from the result if it is there already and belongs to its tokens.
         """
         bound = observable if self.law is None else observable.bind(self.law)
+        if self._is_current(bound):
+            stored = self.result[bound.name]
+            return stored if frames is None else stored.isel(time=frames)
         part = self.result if frames is None else self.result.isel(time=frames)
-        if bound.name in part and part[bound.name].attrs.get("observable") == repr(bound):
-            return part[bound.name]
         # what else is there may have other axes of the same name
         return measure(part[["x", "w"]], bound)[bound.name]
+
+    def _is_current(self, bound: Observable) -> bool:
+        """Return whether the result has an observable, measured on the tokens that it has now.
+
+        Tokens may have been selected or changed since. That is known by measuring the first and
+        the last frame again.
+        """
+        stored = self.result.get(bound.name)
+        if stored is None or stored.attrs.get("observable") != repr(bound):
+            return False
+        if stored.dims[:1] != ("time",):
+            return False
+        ends = self.result.isel(time=[0, -1])
+        again = measure(ends[["x", "w"]], bound)[bound.name].values
+        values = ends[bound.name].values
+        return values.shape == again.shape and np.allclose(
+            values, again, rtol=CLOSE, atol=CLOSE, equal_nan=True
+        )
 
     def height(self) -> xr.DataArray:
         """How far the tokens have climbed: the energy, one at consensus; where there is no beta,
@@ -232,7 +252,7 @@ def story(result: xr.Dataset) -> Story:
         "one weight a token, some positive, that sum to one",
         f"shape {w.shape}, sum {w.sum():g}",
     )
-    finite_numbers(axis, plain["time"].values)
+    require_increasing(axis, finite_numbers(axis, plain["time"].values))
     kept = np.flatnonzero(w > 0)
     tokens = plain["x"].values[:, kept].astype(float, copy=False)
     largest = float(np.abs(tokens).max())  # whose square is a number too

@@ -85,7 +85,7 @@ def sweep(result: xr.Dataset, observable: str | None = None) -> Sweep:
     for axis in (parameter, "time"):
         finite_numbers(axis, result[axis].values)
     all_numbers(name, table.values)
-    ordered = result.sortby(parameter).transpose(parameter, "time", ...)
+    ordered = result.sortby([parameter, "time"]).transpose(parameter, "time", ...)
     error = ordered.get(f"{name}_error")
     front = ordered.get("transition")
     convention = literal(result.attrs.get("convention", ""))
@@ -93,7 +93,8 @@ def sweep(result: xr.Dataset, observable: str | None = None) -> Sweep:
         result["time"].dtype.kind in "iu" and "long_name" not in result["time"].attrs
     )
     return Sweep(
-        parameter=parameter,
+        # without its values an axis counts places, which are no values of the parameter
+        parameter=parameter if parameter in result.coords else f"place in {parameter}",
         values=ordered[parameter].values.astype(float),
         times=ordered["time"].values.astype(float),
         mean=ordered[name].values,
@@ -102,7 +103,10 @@ def sweep(result: xr.Dataset, observable: str | None = None) -> Sweep:
         long_name=literal(table.attrs.get("long_name", name.replace("_", " "))),
         front=(
             front
-            if front is not None and front.dims == ("time",) and _last(parameter) == "beta"
+            if front is not None
+            and front.dims == ("time",)
+            and _last(parameter) == "beta"
+            and parameter in result.coords
             else None
         ),
         facts=_facts(result),
