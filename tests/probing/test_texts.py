@@ -285,3 +285,42 @@ def test_which_tokens_count():
     plain = np.array([False, True, False])
     assert Selection(special=False).counted(plain).tolist() == [1, 0, 1]
     assert Selection(first=False).counted(plain).tolist() == [0, 1, 1]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(tmp_path):
+    for name, content in (
+        ("a.txt", "One"),
+        ("a.csv", "text\nOne\n"),
+        ("a.json", '["One"]'),
+        ("a.jsonl", '"One"\n'),
+    ):
+        (tmp_path / name).write_text(content, encoding="utf-8-sig")
+        assert from_file(tmp_path / name) == [Text("One")]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c"])
+def test_only_line_feeds_end_a_row_of_a_table(tmp_path, mark):
+    path = tmp_path / "a.csv"
+    path.write_text(f"text,id\nOne{mark}still one,1\nTwo,2\n", encoding="utf-8")
+    assert from_file(path) == [Text(f"One{mark}still one"), Text("Two")]
+
+
+def test_a_table_that_would_cut_or_join_texts_is_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    for content, words in (
+        ("text\nHello, world\nTwo\n", "rows with 1 fields at most.*in quotes"),
+        ('id,text\n1,"Hello\n2,Two\n3,Three\n', "unexpected end of data"),
+    ):
+        path.write_text(content)
+        with pytest.raises(UserError, match=words):
+            from_file(path)
+    path.write_text('text\n"Hello, world"\nTwo,\n')  # an empty field at the end loses nothing
+    assert from_file(path) == [Text("Hello, world"), Text("Two")]
+
+
+@pytest.mark.parametrize("text", ["null", "true", '["a"]', "{}"])
+def test_an_item_whose_text_is_no_text_is_refused(tmp_path, text):
+    path = tmp_path / "a.json"
+    path.write_text(f'[{{"text": {text}}}]')
+    with pytest.raises(UserError, match="must be a text, got"):
+        from_file(path)

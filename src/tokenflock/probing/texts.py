@@ -85,7 +85,9 @@ def content(path: str | os.PathLike[str], remedy: str = "", pipe: bool = True) -
     """
     try:
         data = received(path, MOST, pipe)
-        return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8").read()
+        return io.TextIOWrapper(
+            io.BytesIO(data), encoding="utf-8-sig"
+        ).read()  # without a byte order mark
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8"
         raise UserError(f"{path} is not a text file that can be read ({why}){remedy}") from None
@@ -183,12 +185,18 @@ def _texts(parts: Iterable[str]) -> list[Text]:
 
 def _rows(told: str, path: Path, comma: str) -> list[Text]:
     try:
-        table = csv.DictReader(told.splitlines(keepends=True), delimiter=comma)
+        # only line feeds end a row: str.splitlines would cut texts at U+2028 and the like, too
+        table = csv.DictReader(io.StringIO(told), delimiter=comma, strict=True)
         columns = list(table.fieldnames or [])
         wanted = "a table whose first line names a column 'text'"
         remedy = "name the column of the texts so; others are not read"
         require(columns.count("text") == 1, str(path), wanted, f"{columns!r:.80}", remedy)
-        return _texts(row["text"] or "" for row in table)
+        rows = list(table)
+        long = next((row for row in rows if any(row.get(None, ()))), None)
+        fields = f"a table of rows with {len(columns)} fields at most"
+        quoted = 'put texts that contain a comma or a tab in quotes: "a, b"'
+        require(long is None, str(path), fields, f"a row that begins {long!r:.60}", quoted)
+        return _texts(row["text"] or "" for row in rows)
     except csv.Error as error:
         raise UserError(f"{path} is no table that can be read ({error})") from None
 
@@ -215,8 +223,11 @@ def _item(item: Any, path: Path, wanted: str) -> Text:
     item = {"text": item} if isinstance(item, str) else item
     right = isinstance(item, dict) and ("text" in item or item.get("ids") is not None)
     require(right, str(path), wanted, f"{item!r:.60}")
-    text, ids, special = str(item.get("text", "")), item.get("ids"), item.get("special") or []
+    text, ids, special = item.get("text", ""), item.get("ids"), item.get("special") or []
     where = f"in {path}"
+    right = isinstance(text, str) or type(text) in (int, float)
+    require(right, f"text {where}", "a text", f"{text!r:.60}", f"write {wanted}")
+    text = str(text)
     require(writable(text), f"text {where}", "one that UTF-8 can write", f"{text!a:.60}")
     for name, numbers in (("ids", ids), ("special", special)):
         right = numbers is None or (isinstance(numbers, list) and all(map(_whole, numbers)))
