@@ -98,6 +98,17 @@ def test_times_of_a_trajectory_are_a_part(single):
     same(flock.rerun(single.isel(time=-1)), single.isel(time=-1))
 
 
+def test_times_that_a_run_did_not_have_are_refused(single):
+    """The nearest ones of the recipe would have other numbers."""
+    for edited in (
+        single.interp(time=[0.0, 1.3]),
+        single.assign_coords(time=single.time * 10),
+        single.assign_coords(time=single.time + 0.5),
+    ):
+        with pytest.raises(UserError, match="values of 'time' that its recipe does not have"):
+            flock.rerun(edited)
+
+
 def test_a_run_that_an_event_ended_is_whole(single):
     stopped = flock.rerun(single, until=Consensus(delta=0.3), t=20.0, frames=9)
     assert 3 < float(stopped.time[-1]) < 20

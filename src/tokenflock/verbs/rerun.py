@@ -255,8 +255,12 @@ def _times(result: xr.Dataset, recipe: dict[str, Any]) -> list[float] | None:
     _, kept = schedule(solver, recipe["t"], recipe["times"], recipe["frames"])
     have = np.atleast_1d(result["time"].values)
     near = np.isclose(have[:, None], kept, rtol=1e-6, atol=1e-12)
-    known = near.argmax(axis=1)[near.any(axis=1)]
-    whole = len(known) == len(kept) or _ends_by_event(result, have[-1])
+    found = near.any(axis=1)
+    by_event = _ends_by_event(result, have[-1])
+    if not found[: len(found) - by_event].all():
+        raise UserError("result has values of 'time' that its recipe does not have")
+    known = near.argmax(axis=1)[found]
+    whole = len(known) == len(kept) or by_event
     if len(known) == 0 or (whole and bool((known == np.arange(len(known))).all())):
         return None
     return [float(kept[k]) for k in known]
