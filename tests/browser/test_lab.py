@@ -78,6 +78,78 @@ def test_its_tokens_are_those_of_simulate_with_the_same_seed(visit, case, tmp_pa
     assert np.abs(tokens - run.x.values[-1]).max() < tolerance
 
 
+FAST = {"law": "Unnormalised", "values": {"beta": 8.0}, "n": 32, "d": 3}
+COUNT = "tokenflockLab.seen('cluster_count')[0]"
+
+
+@pytest.mark.parametrize("named", [{}, {"solver": "RK4"}], ids=["nothing", "the solver"])
+def test_a_step_that_nobody_chose_is_divided_until_it_is_accurate(visit, named):
+    law, start = dynamics.Unnormalised(beta=8.0), Uniform(n=32, d=3)
+    run = flock.simulate(law, start, t=20, frames=2, observe=[observables.ClusterCount()])
+    page = visit(fragment(FAST | named))
+    tokens = advanced(page, 200).reshape(32, 3)
+    assert page.evaluate(COUNT) == run.cluster_count.values[-1] == 2
+    np.testing.assert_allclose(tokens, run.x.values[-1], atol=0.01)
+    page.wait_for_function("document.getElementById('accuracy').textContent.startsWith('steps of')")
+    page.click("[data-open=leave]")
+    scope: dict = {}
+    snippet = page.locator("#snippet").text_content()
+    exec(snippet, scope)
+    np.testing.assert_allclose(scope["run"].x.values[-1], run.x.values[-1], atol=0.01)
+    assert "# The page divided its steps of 0.1 into up to" in snippet
+    told = json.loads(saved(page, "#json"))["frames"][-1]["accuracy"]
+    assert told["parts"] >= 64 and told["step"] == 0.1 / told["parts"] and told["error"] <= 0.02
+    assert f"--step {told['step']}" in page.locator("#line").text_content()
+    table = np.genfromtxt(saved(page, "#csv").decode().splitlines(), delimiter=",", names=True)
+    assert table["h"][-1] == told["step"] and table["error"][-1] == told["error"]
+
+
+def test_a_law_too_fast_for_the_page_is_refused_with_a_remedy(visit):
+    page = visit(fragment(FAST | {"values": {"beta": 16.0}}))
+    page.click("#play")
+    page.wait_for_function("document.getElementById('say').textContent.includes('too fast')")
+    said = page.locator("#say").text_content()
+    assert "smaller beta" in said and "'peak'" in said and "solver layer" in said
+    assert not page.evaluate(PLAYING)
+    assert page.evaluate("tokenflockLab.history.last()?.index") == 0
+    page.select_option("[data-field='choice.clock']", "peak")
+    assert page.evaluate("tokenflockLab.state.solver") == "Layer"
+    advanced(page, 3)
+
+
+def test_a_step_that_was_chosen_runs_as_it_is_and_its_error_is_told(visit):
+    law, start = dynamics.Unnormalised(beta=8.0), Uniform(n=32, d=3)
+    page = visit(fragment(FAST | {"solver": "RK4", "h": 0.1}))
+    page.evaluate("tokenflockLab.advance(1)")
+    page.wait_for_function("tokenflockLab.history.last()?.index === 1")
+    with pytest.warns(flock.errors.AccuracyWarning, match="too long"):
+        run = flock.simulate(law, start, t=0.1, solver=solvers.RK4(h=0.1), frames=2)
+    np.testing.assert_allclose(page.evaluate(LAST)[1], run.x.values[-1].ravel(), atol=1e-4)
+    page.wait_for_function("document.getElementById('accuracy').textContent.includes('too long')")
+    page.click("[data-open=leave]")
+    assert "the step is too long." in page.locator("#snippet").text_content()
+    assert not json.loads(saved(page, "#json"))["frames"][-1]["accuracy"]["fine"]
+    page.select_option("[data-field='chosen']", "solver")
+    page.evaluate("tokenflockLab.advance(2)")
+    page.wait_for_function("tokenflockLab.history.last()?.index === 2")
+    assert page.evaluate("tokenflockLab.history.last()?.accuracy.fine")
+    page.locator("[data-field='h']").fill("0.2")
+    page.locator("[data-field='h']").press("Enter")
+    assert page.locator("[data-field='chosen']").input_value() == "step"
+    page.evaluate("tokenflockLab.advance(3)")
+    page.wait_for_function("tokenflockLab.history.last()?.accuracy.fine === false")
+
+
+def test_a_step_that_is_fine_is_not_divided(visit):
+    state = {"law": "SelfAttention", "values": {"beta": 4.0}, "n": 32, "d": 2, "solver": "RK4"}
+    page = visit(fragment(state))
+    tokens = advanced(page, 100)
+    assert page.evaluate("tokenflockLab.history.last()?.accuracy.parts") == 1
+    assert page.locator("#accuracy").text_content() == ""
+    kept = visit(fragment(state | {"h": 0.1}))
+    np.testing.assert_array_equal(advanced(kept, 100), tokens)
+
+
 def test_its_own_draws_are_those_of_the_library_to_single_precision(visit):
     page = visit(fragment({"law": "SelfAttention", "n": 20, "d": 3, "seed": 7}))
     tokens = np.array(page.evaluate(LAST)[1]).reshape(20, 3)

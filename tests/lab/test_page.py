@@ -18,6 +18,7 @@ from tokenflock.catalogue import entries
 from tokenflock.dynamics import Noisy, SelfAttention, Unnormalised
 from tokenflock.laboratory import bounds, diagrams, page, recordings, specimens
 from tokenflock.laboratory.ready import shipped_diagrams, shipped_model
+from tokenflock.solvers import RK4
 from tokenflock.starts import Cap, Uniform
 
 SMALL = {"schema": {}, "programs": [], "theory": {}}
@@ -39,6 +40,16 @@ def test_a_page_is_one_file_that_loads_nothing(figure, tmp_path):
 
 def test_a_live_figure_is_small(figure):
     assert len(figure.html.encode()) < 120_000
+
+
+def test_a_figure_runs_the_flow_of_a_law_whose_force_grows_and_divides_its_steps(figure):
+    made = flock.lab(Unnormalised(beta=8.0), Uniform(n=16, d=2), embed=True).html
+    state = json.loads(re.search(r'id="data">(.*?)</script>', made)[1])["state"]
+    assert (state["solver"], state["h"], state["chosen"]) == ("RK4", 0.1, "")
+    assert "const Accuracy" in made and "const Accuracy" not in figure.html
+    solver = RK4(h=0.1)
+    made = flock.lab(Unnormalised(beta=8.0), Uniform(n=16, d=2), solver=solver, embed=True).html
+    assert json.loads(re.search(r'id="data">(.*?)</script>', made)[1])["state"]["chosen"] == "step"
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(figure):

@@ -41,7 +41,9 @@ def lab(
       subject: a law of motion (of yours, too), a run, a probed model, two of them to see side by
         side, or a phase diagram; self-attention unless given.
       start: where tokens begin; `Uniform(n=64, d=3)` unless given.
-      solver: a solver of fixed step; the layer map unless given.
+      solver: a solver of fixed step, whose step is kept: the page says where it is too long. Unless
+        given, the layer map, or the flow for a law whose force grows with beta (`bounded` is
+        False), in steps that the page divides until they are accurate.
       seed: of the start and the noise: the page begins with the tokens of `simulate`.
       embed: a small live figure of this law or run alone, with sliders for its numbers, instead of
         the whole lab.

@@ -55,7 +55,7 @@ def opening(
     told = _fitted(collection["schema"], law, d, solver)
     if told is None:
         collection, told = _added(collection, law, d, solver)
-    state = told | _timed(solver) | {"seed": seed}
+    state = told | _timed(law, solver) | {"seed": seed}
     return collection, state | _placed(collection["schema"], law, start, seed)
 
 
@@ -81,7 +81,7 @@ def alone(
     told = None if ready is None else _fitted(ready["schema"], law, d, solver)
     if ready is None or told is None or isinstance(law, Block):
         return _traced(law, start, solver, seed)
-    state = told | _timed(solver) | {"seed": seed} | _placed(ready["schema"], law, start, seed)
+    state = told | _timed(law, solver) | {"seed": seed} | _placed(ready["schema"], law, start, seed)
     return cut(ready, {"start": "Uniform", **state}, panels)
 
 
@@ -90,27 +90,30 @@ def _traced(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A collection of one law that is traced now, and its state."""
     kept, d = shelf.Shelf(), start.shape[1]
-    entry = shelf.given(kept, law, d, solver)
-    solvers = [solver] if solver else specimens.solvers(law)
+    used = solver or specimens.solvers(law)[0]
+    entry = shelf.given(kept, law, d, used)
     host = "sphere" if isinstance(law.space, Sphere) else "flat"
     told = {
         "laws": [entry],
         "starts": shelf.starts(kept, (d,), ["Uniform", type(start).__name__]),
-        "solvers": [schema.solver(each) for each in solvers],
+        "solvers": [schema.solver(used)],
         "lenses": shelf.lenses(kept, (d,), [host], [DELTA]),
         "deltas": [DELTA],
         "matrices": {},
         **words(),
     }
     collection = {"schema": told, "programs": kept.programs, "theory": {str(d): tables.energies(d)}}
-    state = {"law": entry["name"], "solver": type(solvers[0]).__name__, "d": d, "seed": seed}
-    state |= _timed(solver or solvers[0])
+    state = {"law": entry["name"], "d": d, "seed": seed} | _timed(law, solver)
     return collection, state | _placed(told, law, start, seed)
 
 
-def _timed(solver: FixedStep | None) -> dict[str, Any]:
-    solver = solver or Layer()
-    return {"solver": type(solver).__name__, "h": float(solver.h)}
+def _timed(law: Dynamics, solver: FixedStep | None) -> dict[str, Any]:
+    """The solver of a page and its step, and which of the two was chosen: the page divides a step
+    that was not.
+    """
+    used = solver or specimens.solvers(law)[0]
+    chosen = "" if solver is None else "step"
+    return {"solver": type(used).__name__, "h": float(used.h), "chosen": chosen}
 
 
 def _fitted(told: dict, law: Dynamics, d: int, solver: FixedStep | None) -> dict[str, Any] | None:
@@ -127,7 +130,7 @@ def _fitted(told: dict, law: Dynamics, d: int, solver: FixedStep | None) -> dict
         if variant is None or not _alike(filled, specimen):
             continue
         names = variant["programs"].get(str(d), {})
-        if type(solver or Layer()).__name__ not in names:
+        if type(solver or specimens.solvers(law)[0]).__name__ not in names:
             return None
         chosen = dict(zip((choice["name"] for choice in listed["choices"]), key.split(",")))
         return {"law": listed["name"], "choices": chosen, "d": d, "values": _numbers(filled)}

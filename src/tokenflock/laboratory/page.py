@@ -35,7 +35,8 @@ SCRIPTS = (
     "taking",
     "main",
 )
-WORKER = ("eigenvalues", "foresight", "worker")  # what runs beside the page
+FORESIGHT = ("eigenvalues", "foresight")
+WORKER = (*FORESIGHT, "accuracy", "worker")  # what runs beside the page
 WHOLE = (  # what a small figure does without
     "building",
     "export",
@@ -114,9 +115,14 @@ def _scripts(content: Content) -> list[str]:
 
 
 def _workers(content: Content) -> tuple[str, ...]:
-    """What runs beside the page: what no panel of a figure shows is not foreseen."""
-    foreseen = not content.figure or not FORESEEING.isdisjoint(content.panels)
-    return WORKER if foreseen else WORKER[-1:]
+    """Return the scripts of the worker; a figure does without those that its panels and its
+    solver do not need.
+    """
+    if not content.figure:
+        return WORKER
+    spared = FORESIGHT if FORESEEING.isdisjoint(content.panels) else ()
+    flows = any(each["convention"] == "flow" for each in content.collection["schema"]["solvers"])
+    return tuple(name for name in WORKER if name not in spared and (flows or name != "accuracy"))
 
 
 @cache

@@ -138,6 +138,7 @@ def solver(made: FixedStep) -> dict[str, Any]:
         "slug": slug(cls.__name__),
         "summary": text,
         "h": float(made.h),
+        "order": cls.order,
         "convention": made.convention,
     }
 

@@ -132,12 +132,13 @@ def _fits(entry: Entry, d: int) -> bool:
 
 
 def solvers(law: Dynamics) -> tuple[FixedStep, ...]:
-    """The solvers of fixed step that suit a law: the layer map, and those of its flow."""
-    if law.noisy:
-        return Layer(), EulerMaruyama()
+    """Return the solvers of fixed step that suit a law, the page's default first: the layer map,
+    or the flow where the force grows with beta, for its layers are far from the flow.
+    """
     if isinstance(law, Block):
         return (Layer(),)
-    return (Layer(), RK4()) if law.smooth else (Layer(), Euler())
+    flow = EulerMaruyama() if law.noisy else RK4() if law.smooth else Euler()
+    return (Layer(), flow) if law.bounded else (flow, Layer())
 
 
 def starts(d: int) -> Iterator[tuple[Entry, Start]]:

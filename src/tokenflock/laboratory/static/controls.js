@@ -176,10 +176,14 @@ const Controls = (() => {
   function solverGroup(schema, state, variant, act) {
     const names = solversOf(variant, state.d), solver = solverOf(schema, state.solver);
     const options = names.map((name) => [name, `${solverOf(schema, name).slug} (${solverOf(schema, name).convention})`]);
-    const fields = placeFields(schema, lawOf(schema, state.law));
+    const fields = placeFields(schema, lawOf(schema, state.law)), flow = solver.convention === "flow";
+    const divided = [[state.chosen === "step" ? "solver" : state.chosen, "divided until they are accurate"], ["step", "as chosen"]];
+    const steps = selectRow("steps", divided, state.chosen, "a step that you choose is not divided; the page says where it is too long", (value) => act.chosen(value), "chosen");
+    steps.hidden = !flow; // layers are a model of their own
     return group("Time",
       selectRow("solver", options, state.solver, solver.summary, (name) => act.solver(name), "solver"),
       numberRow({ ...fields.h, doc: "step of time", slide: { low: 0.001, high: 1, log: true } }, state.h, (value) => act.step(value)),
+      steps,
       selectRow("cluster δ", schema.deltas, state.delta, "tokens are one cluster where a chain of cosines ≥ 1 − δ joins them", (value) => act.delta(Number(value)), "delta"));
   }
 

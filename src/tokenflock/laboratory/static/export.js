@@ -44,12 +44,21 @@ const Export = (() => {
     return text.startsWith("Random") ? `${text}.draw(${d})` : text;
   }
 
+  // The step that ran up to what is shown, the shortest where the page divided it, and its error.
+  function ran(lab) {
+    const frame = lab.shownFrame(), accuracy = frame && frame.accuracy;
+    if (!accuracy) return { step: lab.state.h, said: "" };
+    if (accuracy.error === 0) return { step: accuracy.step, said: "The page ran no step of this yet, so their error is not known." };
+    const error = `the error of a step is about ${percent(accuracy.error)} of its move`, divided = accuracy.parts > 1 ? `The page divided its steps of ${lab.state.h} into up to ${accuracy.parts}; ` : "On the page ";
+    return { step: accuracy.step, said: `${divided}${error}${accuracy.fine ? "." : ": the step is too long."}` };
+  }
+
   function snippet(lab, t) {
     const { schema, state } = lab, law = lawOf(schema, state.law), variant = variantOf(law, state.choices), start = startOf(schema, state.start);
     const dynamics = law.given ? law.given : written(law.name, state.values, state.choices, variant.fields, state, law);
     const place = state.edited ? `Given(np.array(${literal(state.edited, [state.n, state.d])})${state.weights ? `, w=np.array(${literal(state.weights, [state.n])})` : ""})`
       : startWritten(start, state);
-    const steps = Math.max(1, Math.round(t / state.h)), names = new Set(dynamics.match(/[A-Z][A-Za-z0-9]+(?=\()/g) || []);
+    const h = ran(lab).step, steps = Math.max(1, Math.round(t / h)), names = new Set(dynamics.match(/[A-Z][A-Za-z0-9]+(?=\()/g) || []);
     const laws = [...names].filter((name) => (schema.homes[name] || "") === "dynamics"), parts = [...names].filter((name) => schema.homes[name] === "parts");
     const lines = [
       /np\./.test(dynamics + place) ? "import numpy as np\n" : "", "import tokenflock as flock",
@@ -58,10 +67,11 @@ const Export = (() => {
       `from tokenflock.observables import ClusterCount, OrderParameter`, `from tokenflock.solvers import ${state.solver}`,
       `from tokenflock.starts import ${state.edited ? "Given" : start.imports.join(", ")}`, "",
       `law = ${dynamics}`, `start = ${place}`,
-      `run = flock.simulate(law, start, t=${number(Number((steps * state.h).toPrecision(12)))}, solver=${state.solver}(h=${number(state.h)}),`,
+      `run = flock.simulate(law, start, t=${number(Number((steps * h).toPrecision(12)))}, solver=${state.solver}(h=${number(h)}),`,
       `                     observe=[ClusterCount(delta=${number(state.delta)}), OrderParameter()], seed=${state.seed})`,
     ];
     if (lab.changed) lines.push("# Parameters were changed while it ran; this run has the last ones from its start.");
+    if (ran(lab).said) lines.push(`# ${ran(lab).said}`);
     return lines.filter((line, k) => line !== "" || k === 7).join("\n") + "\n";
   }
 
@@ -97,22 +107,22 @@ const Export = (() => {
     words.push(`--start ${start.slug}`);
     for (const name of start.counts) { const named = flag("start", name); words.push(`${named} ${state[name]}`); }
     for (const field of start.fields) words.push(`${flag("start", field.path)} ${valueOf(field, state.startValues, state.d)}`);
-    const steps = Math.max(1, Math.round(t / state.h));
-    words.push(`--solver ${solverOf(schema, state.solver).slug}`, `--step ${state.h}`, `--t ${Number((steps * state.h).toPrecision(12))}`, `--seed ${state.seed}`, "--out run.nc");
+    const { step } = ran(lab), steps = Math.max(1, Math.round(t / step));
+    words.push(`--solver ${solverOf(schema, state.solver).slug}`, `--step ${step}`, `--t ${Number((steps * step).toPrecision(12))}`, `--seed ${state.seed}`, "--out run.nc");
     return { text: words.join(" "), why: "" };
   }
 
   function csv(history, d) {
-    const lines = [["step", "t", "token", ...Array.from({ length: d }, (_, k) => `x${k}`)].join(",")];
+    const lines = [["step", "t", "token", ...Array.from({ length: d }, (_, k) => `x${k}`), "h", "error"].join(",")];
     for (const frame of history.frames) for (let i = 0; i < frame.n; i++) {
-      lines.push([frame.index, frame.t, i, ...frame.x.slice(d * i, d * i + d)].join(","));
+      lines.push([frame.index, frame.t, i, ...frame.x.slice(d * i, d * i + d), ...(frame.accuracy ? [frame.accuracy.step, frame.accuracy.error] : ["", ""])].join(","));
     }
     return lines.join("\n") + "\n";
   }
 
   function json(lab, history) {
     const frames = history.frames.map((frame) => ({
-      index: frame.index, t: frame.t, x: Array.from(frame.x), w: Array.from(frame.w),
+      index: frame.index, t: frame.t, accuracy: frame.accuracy || null, x: Array.from(frame.x), w: Array.from(frame.w),
       seen: Object.fromEntries(Object.entries(frame.seen || {}).filter(([, value]) => value.length <= 256).map(([name, value]) => [name, Array.from(value)])),
     }));
     return JSON.stringify({ format: "tokenflock lab run", version: lab.version, state: lab.state, d: lab.state.d, frames }) + "\n";

@@ -94,9 +94,12 @@ function loaded() {
     lens: lens ? lens.manifest.parameters.map((parameter) => parameter.default) : [],
   };
   const names = (each) => (each ? each.manifest.observables.map((one) => one.name) : []);
-  const about = { numbers: Panels.NUMBERS, d: state.d, delta: state.delta, sphere: variant.sphere, ordered: variant.ordered, smooth: !made.manifest.noise };
+  const about = { numbers: Panels.NUMBERS, d: state.d, delta: state.delta, sphere: variant.sphere, ordered: variant.ordered, smooth: !made.manifest.noise, chosen: state.chosen === "step", order: orderOf(state) };
   return { about, source: made.source, sight: sight && sight.source, instruments: lens && lens.source, wanted: Panels.wanted(names(sight), names(lens)), ...numbers };
 }
+
+// The order of the method, by which its error is known; none for layers: they are a model of their own.
+function orderOf(state) { const solver = solverOf(lab.schema, state.solver); return solver.convention === "flow" ? solver.order : null; }
 
 function begin() { // from the start, with the seed of the state
   const { state } = lab;
@@ -124,10 +127,10 @@ function weightsOf(state) {
 }
 
 // Time goes on from what is shown: tokens that were moved, or a frame of the past.
-function goOn(x, w, index, t) {
+function goOn(x, w, { index, t, accuracy }) {
   runner.load(loaded());
   const start = startOf(lab.schema, lab.state.start), drawn = program(start.programs[lab.state.d]);
-  runner.begin({ x, w, n: lab.state.n, d: lab.state.d, start: drawn.source, startParams: ordered(drawn.manifest, start.fields, lab.state.startValues), ...seedOf(lab.state), h: lab.state.h, index, t, until: lab.state.until });
+  runner.begin({ x, w, n: lab.state.n, d: lab.state.d, start: drawn.source, startParams: ordered(drawn.manifest, start.fields, lab.state.startValues), ...seedOf(lab.state), h: lab.state.h, index, t, error: accuracy ? accuracy.error : 0, until: lab.state.until });
 }
 
 function setPlaying(playing) {
@@ -138,7 +141,7 @@ function setPlaying(playing) {
 
 function play() {
   if (lab.recording) { setPlaying(true); lab.recordedAt = performance.now(); if (lab.shown === null || lab.shown >= lab.history.length - 1) lab.shown = 0; return; }
-  if (lab.shown !== null) { const frame = lab.shownFrame(); lab.shown = null; goOn(frame.x.slice(), frame.w, frame.index, frame.t); }
+  if (lab.shown !== null) { const frame = lab.shownFrame(); lab.shown = null; goOn(frame.x.slice(), frame.w, frame); }
   runner.play(lab.state.rate, lab.state.until); setPlaying(true);
 }
 
@@ -147,11 +150,30 @@ function pause() { if (!lab.recording && lab.playing) runner.pause(); setPlaying
 function hear(message) {
   if (message.kind === "frame") {
     if (lab.recording) return;
-    lab.history.add({ index: message.index, t: message.t, n: message.n, x: message.x, w: message.w, seen: message.seen || {} });
+    lab.history.add({ index: message.index, t: message.t, n: message.n, x: message.x, w: message.w, seen: message.seen || {}, accuracy: message.accuracy });
     lab.made = message.made; lab.stepping = message.stepping; lab.dirty = true;
   } else if (message.kind === "lost") { setPlaying(false); say(`The tokens left the numbers at t = ${shown(message.t)}: they overflowed or blew up. Take a smaller beta or step, or, for unnormalised attention, the clock 'peak'.`); }
+  else if (message.kind === "refused") { setPlaying(false); say(refusal(message)); }
   else if (message.kind === "ended") { setPlaying(false); lab.state.until = null; }
   else { setPlaying(false); say(message.kind === "failed" ? `The law could not be run: ${message.text}` : `Stopped: ${message.text}.`); }
+}
+
+function percent(share) { return share < 10 ? `${shown(100 * share, 2)} %` : "more than 1000 %"; }
+
+// What the page says where no division of its step is accurate, and what can be done.
+function refusal({ t, h, parts, error }) {
+  const ways = ["take a smaller beta"], variant = lab.variant();
+  if (lawOf(lab.schema, lab.state.law).choices.some((choice) => choice.options.includes("peak"))) ways.push("the clock 'peak'");
+  if (variant.programs[lab.state.d].Layer !== undefined) ways.push("the solver layer");
+  return `Stopped at t = ${shown(t)}: the law is too fast for the page. Even steps of ${shown(h)} / ${parts} have errors of ${percent(Math.min(error || 10, 10))}: ${ways.join(", or ")}.`;
+}
+
+// What the steps of a frame were, beside the clock and in pictures; nothing for layers.
+function accuracyOf(frame) {
+  const { accuracy } = frame;
+  if (!accuracy) return "";
+  if (!accuracy.fine) return `the step is too long: errors of ${percent(accuracy.error)} in a step`;
+  return accuracy.parts > 1 ? `steps of ${shown(accuracy.step)}` : "";
 }
 
 let waiting = null;
@@ -167,7 +189,7 @@ function fitted() {
   const { schema, state } = lab, variant = lab.variant(), dims = dimensionsOf(variant);
   if (!dims.includes(state.d)) { state.d = dims.includes(3) ? 3 : dims[0]; state.edited = null; }
   const solvers = solversOf(variant, state.d);
-  if (!solvers.includes(state.solver)) { state.solver = solvers[0]; state.h = solverOf(schema, state.solver).h; }
+  if (state.chosen === "" || !solvers.includes(state.solver)) { state.solver = solvers[0]; state.h = solverOf(schema, state.solver).h; state.chosen = ""; }
   if (startOf(schema, state.start).programs[state.d] === undefined) { state.start = "Uniform"; state.startValues = {}; }
   if (!state.edited) state.n = Math.max(state.n, startOf(schema, state.start).least[state.d] || 1);
   const most = lawOf(schema, state.law).pairs ? LIMITS.pairs : LIMITS.tokens;
@@ -176,6 +198,12 @@ function fitted() {
 }
 
 function rebuilt(playing = lab.playing) { fitted(); Controls.build(document.getElementById("controls"), lab, act); begin(); if (playing) play(); }
+
+// A solver by its name, with its own step unless another one was chosen.
+function chosenSolver(name) {
+  lab.state.solver = name;
+  if (lab.state.chosen !== "step") { lab.state.chosen = "solver"; lab.state.h = solverOf(lab.schema, name).h; }
+}
 
 const act = {
   law(name) { const beta = lab.beta(); lab.state.law = name; lab.state.choices = {}; lab.state.values = {}; const field = lab.field("beta"); if (field && beta !== null && complaint(field, beta) === null) lab.state.values.beta = beta; rebuilt(); },
@@ -195,8 +223,9 @@ const act = {
     begin(); if (on) play();
   },
   dimension(d) { lab.state.d = d; lab.state.edited = null; lab.state.weights = null; rebuilt(); },
-  solver(name) { const frame = lab.shownFrame(), on = lab.playing; lab.state.solver = name; if (!frame) { rebuilt(on); return; } Controls.build(document.getElementById("controls"), lab, act); goOn(frame.x.slice(), frame.w, frame.index, frame.t); lab.changed = true; if (on) { runner.play(lab.state.rate, lab.state.until); } remember(); },
-  step(h) { lab.state.h = h; runner.send({ kind: "h", h }, false); lab.changed = lab.history.length > 1; remember(); },
+  solver(name) { const frame = lab.shownFrame(), on = lab.playing; chosenSolver(name); if (!frame) { rebuilt(on); return; } Controls.build(document.getElementById("controls"), lab, act); goOn(frame.x.slice(), frame.w, frame); lab.changed = true; if (on) { runner.play(lab.state.rate, lab.state.until); } remember(); },
+  step(h) { lab.state.h = h; if (lab.state.chosen !== "step") { lab.state.chosen = "step"; document.querySelector("[data-field='chosen']").value = "step"; runner.load(loaded()); } runner.send({ kind: "h", h }, false); lab.changed = lab.history.length > 1; remember(); },
+  chosen(value) { lab.state.chosen = value; rebuilt(); },
   delta(delta) { lab.state.delta = delta; const now = loaded(); runner.load(now); runner.send({ kind: "params", params: now.params, sights: now.sights, lens: now.lens }, false); remember(); },
   unedit() { lab.state.edited = null; lab.state.weights = null; rebuilt(); },
   redraw() { lab.dirty = true; },
@@ -208,8 +237,8 @@ const act = {
   remove(i) { edit((x, w) => { if (w.length < 2) return null; const d = lab.state.d, left = w.filter((_, j) => j !== i), total = left.reduce((a, b) => a + b, 0); return [x.filter((_, j) => Math.floor(j / d) !== i), left.map((value) => value / total)]; }); },
   link() { return location.href.split("#")[0] + toLink(lab.state); },
   scrubTo(t) { const frames = lab.history.frames; let best = 0; frames.forEach((frame, k) => { if (Math.abs(frame.t - t) < Math.abs(frames[best].t - t)) best = k; }); pause(); lab.shown = best; lab.dirty = true; },
-  lesson(k) { const lesson = LESSONS[k]; const { state } = checkedState(lab.schema, { ...freshState(), ...lesson.state }); lab.state = state; lab.log = lesson.log === true; document.getElementById("log").checked = lab.log; document.getElementById("speed").value = nearestSpeed(state.rate); Drawers.lessons(lab, act, k); Drawers.toggle("lessons", true); rebuilt(lesson.play); if (lesson.open) open(lesson.open, true, "lessons"); if (lesson.model && lab.model) { showRecording(Models.opened(lab.model)); play(); } },
-  mapped(chart, at) { const { state } = checkedState(lab.schema, { ...freshState(), ...chart.state, values: { ...chart.state.values, [chart.path || "beta"]: at.beta }, until: at.t, rate: 120 }); lab.state = state; lab.here = at; document.getElementById("speed").value = nearestSpeed(state.rate); rebuilt(true); },
+  lesson(k) { const lesson = LESSONS[k]; const { state } = checkedState(lab.schema, lesson.state); lab.state = state; lab.log = lesson.log === true; document.getElementById("log").checked = lab.log; document.getElementById("speed").value = nearestSpeed(state.rate); Drawers.lessons(lab, act, k); Drawers.toggle("lessons", true); rebuilt(lesson.play); if (lesson.open) open(lesson.open, true, "lessons"); if (lesson.model && lab.model) { showRecording(Models.opened(lab.model)); play(); } },
+  mapped(chart, at) { const { state } = checkedState(lab.schema, { ...chart.state, values: { ...chart.state.values, [chart.path || "beta"]: at.beta }, until: at.t, rate: 120 }); lab.state = state; lab.here = at; document.getElementById("speed").value = nearestSpeed(state.rate); rebuilt(true); },
   savePanel(panel, kind) { saved(`${panel.name}`, kind, 640, panel.tall ? 480 : 300, (pen, tone) => panel.draw(pen, tone, lab)); },
   saveStage(kind) { saved("tokens", kind, 960, 960, (pen, tone) => Stage.draw(pen, sceneOf(lab.history, lab.shownPlace(), lab.memory, lab.state.d), tone)); },
   csv() { Export.save("run.csv", Export.csv(lab.history, dimension()), "text/csv"); },
@@ -231,7 +260,7 @@ function edit(change) { // tokens by hand; the run goes on from them
   if (n > LIMITS.edited) { say(`At most ${LIMITS.edited} tokens can be moved by hand.`); return; }
   lab.shown = null;
   lab.state.edited = Array.from(x); lab.state.weights = w ? Array.from(w) : lab.state.weights; lab.state.n = n;
-  goOn(x, w || frame.w, frame.index, frame.t); lab.changed = true;
+  goOn(x, w || frame.w, frame); lab.changed = true;
   if (on) runner.play(lab.state.rate, lab.state.until);
   if (!lab.held || w) Controls.build(document.getElementById("controls"), lab, act);
   remember();
@@ -258,6 +287,7 @@ function sceneOf(history, k, memory, d) {
   const notes = [];
   if (now.share !== null) notes.push(`first three principal axes of ${d}: ${Math.round(100 * now.share)} % of the variance`);
   if (lab.recording && lab.recording.share !== null) notes.push(`three principal axes: ${Math.round(100 * lab.recording.share)} % of the variance`);
+  if (accuracyOf(frame)) notes.push(accuracyOf(frame));
   const many = [...counts.values()].filter((count) => count > 1).length;
   if (lab.other && lab.recording) notes.push(lab.recording.title);
   if (grouped) notes.push(`${many} ${many === 1 ? "group" : "groups"} in colour: cosines ≥ 1 − ${shown(lab.state.delta)} join tokens`);
@@ -311,6 +341,7 @@ function bar(law) {
   scrub.max = String(Math.max(0, lab.history.length - 1)); scrub.value = String(lab.shownPlace());
   const layer = lab.recording ? lab.recording.axis === "layer" : false;
   time.textContent = layer ? `layer ${shown(frame.t, 4)}` : `t = ${shown(frame.t, 4)}`;
+  document.getElementById("accuracy").textContent = accuracyOf(frame);
   scrub.setAttribute("aria-valuetext", time.textContent);
   const beta = lab.beta(), words = lab.recording ? [lab.recording.title, `${frame.n} tokens`] : [law.slug, beta === null ? null : `β = ${shown(beta)}`, `n = ${frame.n}`, `d = ${lab.state.d}`, `${solverOf(lab.schema, lab.state.solver).convention}, h = ${shown(lab.state.h)}`];
   const clusters = lab.seen("cluster_count");
@@ -371,7 +402,7 @@ function buttons() {
 function once(count = 1) {
   if (lab.recording) { setPlaying(false); lab.shown = Math.min(lab.shownPlace() + 1, lab.history.length - 1); lab.dirty = true; return; }
   setPlaying(false);
-  if (lab.shown !== null && lab.shown < lab.history.length - 1) { const frame = lab.shownFrame(); lab.shown = null; goOn(frame.x.slice(), frame.w, frame.index, frame.t); }
+  if (lab.shown !== null && lab.shown < lab.history.length - 1) { const frame = lab.shownFrame(); lab.shown = null; goOn(frame.x.slice(), frame.w, frame); }
   runner.step(count);
 }
 

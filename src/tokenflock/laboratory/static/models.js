@@ -53,7 +53,8 @@ const Models = (() => {
       const w = Array.isArray(frame.w) && frame.w.length === n ? finite(frame.w, n, "w") : new Array(n).fill(1 / n);
       const seen = {};
       for (const [name, values] of Object.entries(frame.seen || {})) if (/^[a-z_]{1,40}$/.test(name) && Array.isArray(values)) seen[name] = Float64Array.from(finite(values, values.length, name));
-      return { index: Number(frame.index) || 0, t: Number(frame.t) || 0, n, x: Float64Array.from(frame.x), w: Float64Array.from(w), seen };
+      const told = frame.accuracy, accuracy = told ? { parts: Number(told.parts), step: Number(told.step), error: told.error === null ? Infinity : Number(told.error), fine: told.fine === true } : null;
+      return { index: Number(frame.index) || 0, t: Number(frame.t) || 0, n, x: Float64Array.from(frame.x), w: Float64Array.from(w), seen, accuracy };
     });
     const first = frames[0], sphere = first.x.reduce((sum, value) => sum + value * value, 0);
     return { title: "a run of the lab", axis: "t", d: raw.d, n: first.n, words: null, frames, share: null, sphere: Math.abs(sphere - first.n) < 1e-3 * first.n };

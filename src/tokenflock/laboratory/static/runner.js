@@ -13,7 +13,7 @@ class Runner {
       if (data.run !== undefined && data.run !== this.run) return;
       this.hear(data);
       if (data.kind === "frame") { this.worker.postMessage({ kind: "taken" }); if (this.playing) this.watch(); }
-      if (data.kind === "ended" || data.kind === "lost" || data.kind === "failed") { this.playing = false; this.quiet(); }
+      if (data.kind === "ended" || data.kind === "lost" || data.kind === "refused" || data.kind === "failed") { this.playing = false; this.quiet(); }
     };
     this.worker.onerror = (event) => { event.preventDefault(); this.quiet(); this.hear({ kind: "failed", text: event.message || "the worker could not be started" }); };
   }

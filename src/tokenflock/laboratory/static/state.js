@@ -9,12 +9,14 @@ const LIMITS = { pairs: 4000, tokens: 20000, link: 200000, edited: 2000 };
 function freshState() {
   return {
     law: "SelfAttention", choices: {}, values: {}, start: "Uniform", startValues: {}, n: 64, d: 3,
-    solver: "Layer", h: 0.1, seed: 0, rate: 30, delta: 1e-3, until: null, edited: null, weights: null,
+    solver: "Layer", h: 0.1, chosen: "", seed: 0, rate: 30, delta: 1e-3, until: null, edited: null, weights: null,
   };
 }
 
 function lawOf(schema, name) { return schema.laws.find((law) => law.name === name); }
 function startOf(schema, name) { return schema.starts.find((start) => start.name === name); }
+// What was chosen of a state's time: nothing, the solver, or its step too, which is then not divided.
+const CHOSEN = ["", "solver", "step"];
 function solverOf(schema, name) { return schema.solvers.find((solver) => solver.name === name); }
 
 // The key under which a law's variant is shipped: its choices in the order of the schema.
@@ -107,7 +109,10 @@ function checkedPlace(schema, law, raw, own, state, tell) {
   if (start && start.programs[state.d] !== undefined) state.start = start.name;
   else if (own(raw, "start") !== undefined) tell(`there is no start ${String(raw.start).slice(0, 40)} for d = ${state.d} here`);
   const solvers = solversOf(variant, state.d), solver = own(raw, "solver");
-  state.solver = solvers.includes(solver) ? solver : (solvers.includes(state.solver) ? state.solver : solvers[0]);
+  state.solver = solvers.includes(solver) ? solver : solvers[0];
+  state.h = solverOf(schema, state.solver).h;
+  const chosen = own(raw, "chosen"), named = own(raw, "h") !== undefined ? "step" : solver !== undefined ? "solver" : "";
+  state.chosen = CHOSEN.includes(chosen) ? chosen : named;
   for (const [name, field] of Object.entries(placeFields(schema, law, own(raw, "edited") ? null : startOf(schema, state.start), state.d))) {
     const value = own(raw, name);
     if (value === undefined) continue;

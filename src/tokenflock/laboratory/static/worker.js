@@ -11,6 +11,7 @@ let law = null, sight = null, instruments = null, state = null, params = [], sig
 let playing = false, rate = 30, until = null, run = 0, away = 0;
 let told = {}, source = null, sightSource = null, shadow = null, ahead = [], forecast = null, grouped = "", again = null;
 let origin = { t: 0, index: 0 };
+let probe = null, parts = 1, worst = 0; // of the steps of a flow: their error, how many parts, the largest error
 let owed = 0, clock = 0, dirty = false, measured = 0, cost = 0, stepping = 0, made = 0;
 const channel = new MessageChannel();
 
@@ -25,7 +26,7 @@ const HEAR = {
     instruments = message.instruments === null ? null : evaluate(message.instruments);
     numbers(message);
     wanted = message.wanted.filter((each) => each.of !== "foresight"); ahead = message.wanted.filter((each) => each.of === "foresight");
-    told = message.about; again = null; forecast = null; grouped = ""; shadow = null; effort = 0;
+    told = message.about; again = null; forecast = null; grouped = ""; shadow = null; effort = 0; whole();
     source = message.source; sightSource = message.sight;
   },
   begin(message) { // tokens of a start law, or given ones
@@ -37,13 +38,14 @@ const HEAR = {
     state = { n, t: message.t, h: message.h, x: Float64Array.from(x), w, key, index: message.index };
     state.x.set(law.project(state, params)); // where this law's tokens live
     run = message.run; away = 0; owed = 0; cost = 0; seen = {}; next = 0; stepping = 0; until = message.until;
+    worst = message.error || 0; whole();
     check(); measure(true); post();
   },
-  params(message) { numbers(message); forecast = null; if (state) { measured = 0; touch(); } },
-  step(message) { playing = false; for (let k = 0; k < message.count; k++) advance(); check(); measure(true); away = 0; post(); },
+  params(message) { numbers(message); forecast = null; whole(); if (state) { measured = 0; touch(); } },
+  step(message) { playing = false; for (let k = 0; k < message.count && advance(); k++); check(); measure(true); away = 0; post(); },
   play(message) { playing = true; rate = message.rate; until = message.until; clock = performance.now(); owed = 1; beat(); },
   rate(message) { rate = message.rate; },
-  h(message) { if (state) { origin = { t: state.t, index: state.index }; state.h = message.h; } },
+  h(message) { if (state) { origin = { t: state.t, index: state.index }; state.h = message.h; whole(); } },
   pause() { playing = false; if (state) { measure(true); away = 0; post(); } },
   taken() { away = Math.max(0, away - 1); if (dirty && !playing) post(); },
 };
@@ -52,13 +54,31 @@ function numbers(message) { params = arrays(message.params); sights = arrays(mes
 
 function touch() { dirty = true; if (!playing) { measure(true); away = 0; post(); } }
 
+function whole() { parts = 1; probe = told.order ? Accuracy.probe(law, told) : null; } // steps are whole again
+
+// The part of a step that is made next, as a step of its own; part 0 of 1 is the step itself.
+function moment(part) { return { ...state, h: state.h / parts, t: state.t + part * state.h / parts, index: state.index * parts + part }; }
+
+// One step; false where it would be wrong. A step of a flow that was not chosen is divided until its parts are accurate.
 function advance() {
-  const x = law.step(state, params);
-  state.x.set(x);
+  const x = state.x.slice();
+  for (let part = 0; part < parts;) {
+    const now = moment(part), y = law.step(now, params).slice(), error = probe ? probe(now, params, y) : 0;
+    if (probe && !told.chosen && !(error <= Accuracy.TOLERANCE)) {
+      if (2 * parts > Accuracy.MOST) { state.x.set(x); refuse(error); return false; }
+      parts *= 2; part *= 2;
+      continue;
+    }
+    worst = Math.max(worst, Number.isNaN(error) ? Infinity : error);
+    state.x.set(y); part += 1;
+  }
   state.index += 1;
   state.t = origin.t + (state.index - origin.index) * state.h;
   made += 1; dirty = true;
+  return true;
 }
+
+function refuse(error) { playing = false; self.postMessage({ kind: "refused", run, t: state.t, h: state.h, parts, error }); }
 
 function check() { // tokens that left the numbers end the run with a word
   for (const value of state.x) {
@@ -110,13 +130,13 @@ function twin() {
 }
 
 const FORESEE = {
-  spectrum() { seen.spectrum = Foresight.spectrum(law, state, params, told); },
+  spectrum() { seen.spectrum = Foresight.spectrum(law, moment(0), params, told); },
   lifetime() { // of the clusters, once the same ones are there twice in a row
     const labels = again;
     if (!labels || labels.length !== state.n || told.ordered || !told.sphere) return;
     const here = labels.join();
     if (here !== grouped) { grouped = here; forecast = null; return; }
-    const clusters = Foresight.gathered(state, labels, told.d);
+    const clusters = Foresight.gathered(moment(0), labels, told.d);
     if (!clusters) return;
     const { step, sight: eye } = twin();
     if (eye && eye.observe.energy) { clusters.x.set(step.project(clusters, params)); seen.plateau = Float64Array.from(eye.observe.energy(clusters, sights)); }
@@ -130,7 +150,7 @@ function post() {
   dirty = false; away += 1;
   const x = state.x.slice();
   const sent = seen; seen = {};
-  self.postMessage({ kind: "frame", run, index: state.index, t: state.t, n: state.n, x, w: state.w, seen: sent, made, stepping }, [x.buffer]);
+  self.postMessage({ kind: "frame", run, index: state.index, t: state.t, n: state.n, x, w: state.w, seen: sent, made, stepping, accuracy: probe && { parts, step: state.h / parts, error: worst, fine: worst <= Accuracy.TOLERANCE } }, [x.buffer]);
 }
 
 function beat() { if (playing) channel.port2.postMessage(0); }
@@ -145,7 +165,8 @@ channel.port1.onmessage = () => {
   try {
     // a batch ends before the step that would outlast it: a picture need not wait for that one
     while (owed >= 1 && (count === 0 || performance.now() - begun + stepping < BATCH)) {
-      advance(); owed -= 1; count += 1;
+      if (!advance()) break;
+      owed -= 1; count += 1;
       if (until !== null && state.t >= until - 1e-9) { playing = false; self.postMessage({ kind: "ended", run, t: state.t }); break; }
     }
     if (count) { stepping = (performance.now() - begun) / count; check(); }
