@@ -12,7 +12,7 @@ from scipy.stats import ortho_group
 import tokenflock as flock
 from tokenflock.catalogue import entries
 from tokenflock.dynamics import Causal, Kuramoto, SelfAttention
-from tokenflock.events import Consensus, Stationary
+from tokenflock.events import Consensus, Event, Stationary
 from tokenflock.observables import MinimumCosine
 from tokenflock.precision import precision
 from tokenflock.solvers import RK4, Adaptive, Euler, Layer
@@ -140,6 +140,29 @@ def test_an_event_is_located_with_the_order_of_the_solver():
             for h in (0.1, 0.05)
         )
         assert np.log2(coarse / fine) == pytest.approx(order, abs=0.35), solver.__name__
+
+
+@pytest.mark.parametrize("method", ["dopri8", "tsit5"])
+def test_adaptive_steps_in_single_precision_locate_an_event(method):
+    """Rounding keeps margins in float32 away from zero by more than a double would."""
+    options = {"t": 30, "frames": 5, "until": Consensus(), "solver": Adaptive(method=method)}
+    for law in (SelfAttention(beta=1.0), Causal(beta=2.0)):
+        exact = flock.simulate(law, START, **options)
+        run = flock.simulate(law, START, dtype="float32", **options)
+        assert "stopped" in run.attrs
+        assert float(run.time[-1]) == pytest.approx(float(exact.time[-1]), rel=1e-3)
+
+
+class Late(Event):
+    """At t = 2.3, with a margin that jumps."""
+
+    def margin(self, dynamics, t, x, w):
+        return jnp.where(t < 2.3, 1.0, -1.0)
+
+
+def test_adaptive_steps_locate_a_margin_that_jumps():
+    run = flock.simulate(LAW, START, t=5, frames=6, until=Late())
+    assert float(run.time[-1]) == pytest.approx(2.3, abs=1e-12)
 
 
 def test_an_event_that_does_not_happen_leaves_the_run_whole():

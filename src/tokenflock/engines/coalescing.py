@@ -23,6 +23,7 @@ import numpy as np
 import optimistix
 
 from tokenflock.dynamics.dynamics import AttentionLaw, Dynamics, MeanField
+from tokenflock.engines.adaptive import stopped
 from tokenflock.engines.course import Course
 from tokenflock.engines.single import Frames
 from tokenflock.errors import SimulationError
@@ -178,13 +179,8 @@ def _over(until: Event, law: Dynamics, now: float, state: _Heavy) -> bool:
 def _check(
     solution: diffrax.Solution, solver: Adaptive, law: Dynamics, now: float, state: _Heavy
 ) -> None:
-    """A run that cannot go on says so.
-
-    Where the clock is steep, bisection halves to the last digit without its margin becoming small:
-    the moment is then located as well as numbers allow.
-    """
-    halved = diffrax.RESULTS.nonlinear_max_steps_reached
-    if bool((solution.result == diffrax.RESULTS.event_occurred) | (solution.result == halved)):
+    """Raise if the run cannot go on."""
+    if stopped(solution):
         return
     steps = int(solution.stats["num_steps"])
     raise SimulationError(
