@@ -280,6 +280,19 @@ def test_member_repeats_what_ran():
         assert np.abs(one.mean_cosine.values - mine).max() < 1e-5
 
 
+def test_member_has_the_frames_of_the_ensemble():
+    """Seven frames up to t = 2 lie at multiples of 0.1 in the ensemble, and so in every member."""
+    law, options = Unnormalised(), {"repeats": 2, "t": 2, "frames": 7, "observe": [MeanCosine()]}
+    many = flock.ensemble(law, Uniform(n=6, d=3), over={"beta": [1.0, 7.0]}, keep=True, **options)
+    assert many.scheme.values.tolist() == [0, 1]
+    for beta in (1.0, 7.0):
+        one = flock.member(many, beta=beta, repeat=1)
+        np.testing.assert_allclose(one.time.values, many.time.values, rtol=1e-6)
+        mine = many.mean_cosine.sel(beta=beta, repeat=1).values
+        assert np.abs(one.mean_cosine.values - mine).max() < 1e-5
+        np.testing.assert_array_equal(flock.rerun(one).x.values, one.x.values)
+
+
 def test_rerun_takes_the_default_again():
     many = flock.ensemble(Unnormalised(beta=7.0), Uniform(n=8, d=3), repeats=4, t=2, frames=3)
     again = flock.rerun(many)

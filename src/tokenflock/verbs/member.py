@@ -50,7 +50,8 @@ def member(result: xr.Dataset, repeat: int | None = None, **where: Any) -> xr.Da
     parts, number, places = _cell(result, recipe, where)
     dtype = recipe["dtype"]
     when = When(recipe["t"], recipe["times"], recipe["frames"])
-    end = float(schedule(parts["solver"], *when)[1][-1])
+    kept = schedule(parts["solver"], *when)[1]
+    end = float(kept[-1])
     system = np.array([number, _repeat(result, recipe, repeat)])
     law, start = parts["dynamics"], parts["start"]
     systems = Systems(law, start, recipe["matrices"], recipe["seed"], dtype, end, False)
@@ -65,6 +66,8 @@ def member(result: xr.Dataset, repeat: int | None = None, **where: Any) -> xr.Da
         even = bool((start.weights() == start.weights()[0]).all())
         given = Given(np.asarray(tokens)[0], None if even else start.weights())
     solver = _solver(result, recipe, law, parts, places)
+    if solver != parts["solver"]:  # the frames of all cells are those of the first solver
+        when = When(end, kept, len(kept))
     setting = Setting(
         law,
         given,
