@@ -163,3 +163,25 @@ def test_what_came_is_told_as_plain_numbers(value, told):
     with pytest.raises(ValueError) as error:
         _check.above("x", value, 0, "1.0")
     assert str(error.value) == f"x must be greater than 0, got {told}. Write for example x=1.0."
+
+
+@pytest.mark.parametrize("size", [1e-16, 1.0, 1e16])
+def test_gaussians_are_followed_in_any_unit(size):
+    """S = size / (1 - 2t) where A = 1/size."""
+    flow = theory.gaussian_flow(0.25, [size], [[size]], [[1 / size]], [[1.0]])
+    assert flow.covariance[0, 0] == pytest.approx(2 * size, rel=1e-9, abs=0)
+    assert flow.mean[0] == pytest.approx(np.exp(0.25) * np.sqrt(2) * size, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("covariance", [[[1.0, 5.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, -1.0]]])
+@pytest.mark.parametrize("form", [theory.gaussian_speed, theory.gaussian_flow])
+def test_what_is_no_covariance_is_refused(form, covariance):
+    with pytest.raises(ValueError, match="covariance must be symmetric"):
+        form(mean=[1.0, 0.0], covariance=covariance, A=np.eye(2), V=np.eye(2))
+
+
+def test_outputs_of_attention_that_nearly_cancel_keep_their_digits():
+    """By the formula of the docstring in 40 digits; it was off by 1 % in double precision."""
+    value = theory.attention_cosine(2, 1e-6, -0.999999999999)
+    assert value == pytest.approx(0.0199256316, rel=1e-8)
+    assert theory.attention_cosine(100, 1e-9, -0.010101010101) <= 1

@@ -106,10 +106,24 @@ def gaussian_speed(
         for name, x in (("mean", mean), ("covariance", covariance), ("A", A), ("V", V))
     )
     _fit(m, {"covariance": S, "A": A, "V": V})
+    _covariances(S)
+    return _speed(m, S, A, V)
+
+
+def _speed(m: NDArray, S: NDArray, A: NDArray, V: NDArray) -> Moments:
     field = V @ S @ np.swapaxes(A, -1, -2)
     half = field @ S
     mean_speed = np.einsum("...ab,...b->...a", V + field, m)
     return Moments(mean_speed, half + np.swapaxes(half, -1, -2))
+
+
+def _covariances(S: NDArray) -> None:
+    """Raise unless matrices are symmetric and have no negative eigenvalue, to rounding."""
+    size = np.abs(S).max(axis=(-2, -1), initial=0.0, keepdims=True)
+    even = bool((np.abs(S - np.swapaxes(S, -1, -2)) <= 1e-9 * size).all())
+    if not (even and (np.linalg.eigvalsh(S) >= -1e-9 * size[..., 0]).all()):
+        wanted = "symmetric, without negative eigenvalues"
+        refuse("covariance", wanted, S, "np.eye(2)")
 
 
 def _fit(mean: NDArray, matrices: dict[str, NDArray], several: bool = True) -> int:
@@ -148,10 +162,12 @@ def gaussian_flow(
     if t.size == 0:
         refuse("t", "one time or several", t.tolist(), "0.1")
     m, S = finite("mean", mean), finite("covariance", covariance)
-    d = _fit(m, {"covariance": S, "A": finite("A", A), "V": finite("V", V)}, several=False)
+    form, value = finite("A", A), finite("V", V)
+    d = _fit(m, {"covariance": S, "A": form, "V": value}, several=False)
+    _covariances(S)
 
     def speed(_: float, state: NDArray) -> NDArray:
-        moments = gaussian_speed(state[:d], state[d:].reshape(d, d), A, V)
+        moments = _speed(state[:d], state[d:].reshape(d, d), form, value)
         return np.concatenate([moments.mean, moments.covariance.ravel()])
 
     def huge(_: float, state: NDArray) -> float:
@@ -169,7 +185,7 @@ def gaussian_flow(
         t_eval=times,
         events=huge,
         rtol=1e-11,
-        atol=1e-13,
+        atol=1e-13 * np.repeat([np.abs(m).max() or 1.0, np.abs(S).max() or 1.0], [d, d * d]),
     )
     reached = np.reshape(solution.y, (start.size, -1))  # no time at all, if it blows up before
     path[: reached.shape[1]] = reached.T

@@ -30,12 +30,11 @@ def attention_cosine(n: ArrayLike = 100, gamma: ArrayLike = 1.5, rho: ArrayLike 
         between("rho", rho, -1, 1, "0.3"),
     )
     rho = cosine("rho", rho, n, "0.3")
-    others = (n - 1) * n ** (gamma * (rho - 1))
-    a, b = 1 / (1 + others), others / (1 + others) / (n - 1)
-    return (
-        ((1 - rho) * (2 * a * b + (n - 2) * b**2) + rho)
-        / ((1 - rho) * (a**2 + (n - 1) * b**2) + rho)
-    )[()]
+    # in a - b and 1 + (n-1) rho, which keep their digits where the outputs nearly cancel
+    logit = gamma * (rho - 1) * np.log(n)
+    apart = -np.expm1(logit) / (1 + (n - 1) * np.exp(logit))
+    shared, own = 1 + (n - 1) * rho, (1 - rho) * apart**2
+    return ((shared - own) / (shared + (n - 1) * own))[()]
 
 
 def attention_cosine_limit(gamma: ArrayLike = 1.5, rho: ArrayLike = 0.3) -> Numbers:
