@@ -56,6 +56,7 @@ from tokenflock.observables.observable import (
     reads_cosines,
     real_pairs,
 )
+from tokenflock.precision import precision
 
 pytestmark = pytest.mark.usefixtures("double")
 N, D = 6, 3
@@ -391,3 +392,24 @@ def test_clusters_are_found_for_any_number_of_tokens_too(monkeypatch):
     labels = np.asarray(_components.by_hooking(jnp.asarray(near)))
     halves = order[:100], order[100:]
     assert all((labels[half] == half.min()).all() for half in halves)
+
+
+@pytest.mark.parametrize("length", [1e-200, 1.0, 1e200])
+def test_a_margin_is_along_the_axis_of_any_length(length):
+    x = jnp.asarray([[0.6, 0.8], [-0.6, 0.8]])
+    margin = ConeMargin(axis=np.array([length, 0.0])).measure(x, jnp.full(2, 0.5))
+    assert float(margin) == pytest.approx(-0.6)
+
+
+def test_a_margin_needs_a_direction():
+    with pytest.raises(UserError, match="axis must be a direction"):
+        ConeMargin(axis=[0.0, 0.0])
+
+
+def test_clusters_by_radius_are_those_of_distances_far_from_the_origin():
+    """|x|^2 + |y|^2 - 2 <x, y> is 0 for tokens 1 apart at 1e8."""
+    far = np.array([[1e8, 0.0], [1e8 + 1, 0.0], [1e8 + 1.0625, 0.0]])
+    for radius, count in ((0.01, 3), (0.1, 2), (2.0, 1)):
+        with precision("float64"):
+            clusters = ClusterCount(radius=radius).measure(jnp.asarray(far), jnp.full(3, 1 / 3))
+        assert int(clusters) == count

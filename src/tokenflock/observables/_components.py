@@ -49,10 +49,9 @@ class ByClusters(CosineObservable):
     def measure(self, x: Tokens, w: Weights) -> Array:
         if self.radius is None:
             return self.of_cosines(cosines(x), w)
-        square = jnp.sum(x * x, axis=-1)
-        return self.of_labels(
-            components(counted(square[:, None] + square - 2 * (x @ x.T) <= self.radius**2, w))
-        )
+        # from differences: |x|^2 + |y|^2 - 2 <x, y> loses the distance of long tokens
+        gaps = jnp.sum((x[:, None] - x) ** 2, axis=-1)
+        return self.of_labels(components(counted(gaps <= self.radius**2, w)))
 
     def of_cosines(self, G: Rows, w: Weights) -> Array:
         return self.of_labels(components(counted(1 - self.delta <= G, w)))

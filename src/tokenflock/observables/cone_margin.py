@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tokenflock.errors import require
+from tokenflock.frozen import concrete
 from tokenflock.observables.observable import Observable
 from tokenflock.shapes import Array, Scalar, Tokens, Weights
 
@@ -28,9 +29,15 @@ class ConeMargin(Observable):
         if self.axis is not None:
             shape = np.shape(self.axis)
             require(len(shape) == 1, "axis", "a vector (d,)", f"shape {shape}")
+            if concrete(self.axis):
+                nonzero = bool(np.any(np.asarray(self.axis) != 0))
+                require(nonzero, "axis", "a direction, not the origin", "zeros")
 
     def measure(self, x: Tokens, w: Weights) -> Scalar:
-        height = (
-            x[:, -1] if self.axis is None else x @ (self.axis / jnp.sqrt(jnp.sum(self.axis**2)))
-        )
+        if self.axis is None:
+            height = x[:, -1]
+        else:
+            # of any length, whose square may not be a number
+            axis = self.axis / jnp.max(jnp.abs(self.axis))
+            height = x @ (axis / jnp.sqrt(jnp.sum(axis**2)))
         return jnp.min(jnp.where(w > 0, height, jnp.inf))
