@@ -300,6 +300,8 @@ def test_a_result_is_drawn_as_asked_or_not_at_all(call, tmp_path):
             "rerun a.nc --set n=0",
             "--set n must be a number of tokens, 1 or more, got 0; write e.g.",
         ),
+        ("rerun a.nc --set beta=3 --set beta=4", "--set beta is given more than once"),
+        ("rerun a.nc --part beta=3 --part beta=4", "--part beta is given more than once"),
         ("rerun a.nc --set bta=3", "did you mean beta?"),
         ("rerun a.nc --out x.png", "x.png is written as netCDF"),
     ):

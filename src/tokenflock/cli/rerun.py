@@ -91,7 +91,7 @@ def rerun(
 
 def _changes(texts: Sequence[str]) -> dict[str, Any]:
     """What --set changes; a law, a start, a solver or observables are no numbers."""
-    changes = dict(_pair("set", text) for text in texts)
+    changes = _by_name("set", texts)
     for name in _MADE:
         if name in changes and isinstance(changes[name], str):
             raise UserError(
@@ -115,10 +115,21 @@ def _selected(result: xr.Dataset, where: dict[str, Any]) -> xr.Dataset:
 
 def _places(option: str, texts: Sequence[str] | None) -> dict[str, Any]:
     """Values of axes, which are numbers."""
-    pairs = dict(_pair(option, text) for text in texts or [])
+    pairs = _by_name(option, texts or [])
     for name, value in pairs.items():
         require(isinstance(value, (int, float)), f"--{option} {name}", "a number", repr(value))
     return pairs
+
+
+def _by_name(option: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Return the value of each name, each of which may be given once."""
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, value = _pair(option, text)
+        if name in values:
+            raise UserError(f"--{option} {name} is given more than once; leave one out")
+        values[name] = value
+    return values
 
 
 def _pair(option: str, text: str) -> tuple[str, Any]:
