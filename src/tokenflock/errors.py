@@ -82,6 +82,30 @@ def require_number(argument: str, value: Any, instead: str = "") -> None:
     require(number and fits, argument, "a number", shown(value), instead)
 
 
+def require_coord_last(argument: str, value: Any) -> None:
+    """Raise if an array with named axes, such as a DataArray, has its `coord` not at the end."""
+    dims = getattr(value, "dims", ())
+    turned = isinstance(dims, tuple) and "coord" in dims and dims[-1] != "coord"
+    remedy = "write .transpose(..., 'coord')"
+    require(not turned, argument, "an array with axes (particle, coord)", f"{dims}", remedy)
+
+
+def require_weights(argument: str, value: Any, count: int, what: str = "token") -> None:
+    """Raise unless there is one weight for each of `count`, none negative, of a positive sum."""
+    import numpy as np  # seldom needed before it is loaded anyway
+
+    w = np.asarray(value, dtype=float)
+    require(
+        w.shape == (count,),
+        argument,
+        f"one weight for each {what}, shape ({count},)",
+        f"shape {w.shape}",
+    )
+    with np.errstate(over="ignore"):
+        fine = bool(np.isfinite(w).all() and (w >= 0).all() and 0 < w.sum() < np.inf)
+    require(fine, argument, "weights of 0 or more with a positive, finite sum", shown(w.tolist()))
+
+
 def require_whole(argument: str, value: Any, least: int, most: int = 2**63 - 1) -> None:
     """Refuse what is no whole number, or too small or too large a one."""
     whole = is_number(value) and isinstance(value, Integral)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import tokenflock as flock
 from tokenflock import recipe
@@ -230,6 +231,9 @@ def test_both_precisions_start_from_the_same_tokens():
         (lambda: Clusters(n=3, k=5), "k must be"),
         (lambda: Given([[0.0, 0.0], [1.0, 0.0]]), "zero rows"),
         (lambda: Given([[1.0, 0.0]], w=[-1.0]), "w must be"),
+        (lambda: Given([[1.0, 0.0]] * 2, w=[1e308, 1e308]), "positive, finite sum"),
+        (lambda: Given(xr.DataArray(np.ones((3, 2)), dims=("coord", "particle"))), "transpose"),
+        (lambda: Clusters(n=4, d=2, k=2, centres=[[1e-50, 0.0], [0.0, 1.0]]), "of lengths from"),
         (lambda: Given([1.0, 2.0]), "shape"),
         (lambda: Given([[np.nan, 1.0]]), "finite"),
     ],

@@ -92,3 +92,20 @@ def test_opposite_points_are_pi_apart_however_they_are_rounded():
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     x *= 1 + 4e-16  # as long as rounding may leave them
     np.testing.assert_allclose(np.diag(distance(x, -x)), np.pi, rtol=1e-7)
+
+
+def test_points_at_the_origin_and_weights_beside_a_result_are_refused():
+    run = flock.simulate(SelfAttention(), np.eye(2), t=0.1, frames=2)
+    with pytest.raises(flock.UserError, match="w must be left out"):
+        wasserstein(run, run, w_a=np.array([1.0, 0.0]))
+    with pytest.raises(flock.UserError, match="origin"):
+        weighted_points(np.zeros((2, 2)))
+    with pytest.raises(flock.UserError, match="coord"):
+        wasserstein(run.x[-1].transpose("coord", "particle"), np.eye(2))
+    assert wasserstein(1e-200 * np.eye(2), np.eye(2)) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("distance", [-1.0, np.nan, np.inf])
+def test_bounds_are_of_distances(distance):
+    with pytest.raises(flock.UserError, match="W2 must be a distance"):
+        weighted_bounds(distance, np.eye(2))

@@ -27,14 +27,14 @@ def test_tokens_are_points_of_the_sphere_with_masses_of_sum_one():
     np.testing.assert_allclose(weighted_points(np.eye(3))[1], 1 / 3)
     for wrong, masses, words in (
         (np.ones(3), None, "tokens of shape"),
-        (np.eye(3), [1, 2], "3 po"),
+        (np.eye(3), [1, 2], "one weight for each point"),
     ):
         with pytest.raises(flock.UserError, match=words):
             weighted_points(wrong, masses)
 
     np.testing.assert_allclose(weighted_points(np.eye(2), [0, 3])[1], [0, 1])
     for masses in ([1, -1], [0, 0], [2, -1]):
-        with pytest.raises(flock.UserError, match="none is negative"):
+        with pytest.raises(flock.UserError, match="w must be weights of 0 or more"):
             weighted_points(np.eye(2), masses)
 
 

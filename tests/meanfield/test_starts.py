@@ -7,7 +7,8 @@ import pytest
 from scipy.special import eval_chebyu
 
 import tokenflock as flock
-from tokenflock.meanfield import Empirical, Mixture, PoissonKernel, Ripple, VonMises, grid
+from tokenflock.dynamics import SelfAttention
+from tokenflock.meanfield import Empirical, Mixture, PoissonKernel, Ripple, VonMises, evolve, grid
 
 CIRCLE, SPACE = grid(2, 48), grid(4, 40)
 
@@ -79,7 +80,7 @@ def test_a_mixture_is_the_weighted_sum_of_its_parts():
     for wrong in ([], [1.0], [VonMises(), 2]):
         with pytest.raises(flock.UserError, match="list of densities"):
             Mixture(wrong)
-    with pytest.raises(flock.UserError, match="one number for each part"):
+    with pytest.raises(flock.UserError, match="one weight for each part"):
         Mixture(parts, masses=[1.0, 2.0])
 
 
@@ -111,3 +112,27 @@ def test_tokens_on_spheres_keep_their_modes_but_for_the_heat():
         Empirical(x, w, -0.1)
     with pytest.raises(flock.UserError, match="shape"):
         Empirical(np.ones(3))
+
+
+@pytest.mark.parametrize("k", [86, 100, 200, 256])
+def test_a_ripple_beyond_the_modes_of_the_grid_is_refused(k):
+    """It was cut off to the uniform density, or looked like a lower mode at the nodes."""
+    with pytest.raises(flock.UserError, match="k must be at most 85"):
+        evolve(SelfAttention(), Ripple(k=k), t=0.1, frames=2)
+    with pytest.raises(flock.UserError, match="write points="):
+        Mixture([Ripple(k=k)]).on(grid(2, 256))
+
+
+@pytest.mark.parametrize("w", [[1, -1], [2, -1], [0, 0], [1e308, 1e308], [1.0]])
+def test_weights_that_are_no_measure_are_refused(w):
+    with pytest.raises(flock.UserError, match="masses must be"):
+        Mixture([VonMises(2.0), VonMises(3.0)], masses=w)
+    with pytest.raises(flock.UserError, match="w must be"):
+        Empirical(np.eye(2), w=w)
+
+
+def test_tokens_of_any_length_but_zero_are_smoothed():
+    tiny = Empirical([[1e-200, 0.0], [0.0, 1e200]])
+    np.testing.assert_allclose(tiny.on(CIRCLE), Empirical(np.eye(2)).on(CIRCLE), rtol=1e-12)
+    with pytest.raises(flock.UserError, match="origin"):
+        Empirical([[1.0, 0.0], [0.0, 0.0]])

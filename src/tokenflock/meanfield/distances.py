@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 
 import numpy as np
 import xarray as xr
@@ -80,6 +81,8 @@ def weighted_bounds(W2: float, D: Numbers) -> tuple[float, float]:
     >>> tuple(round(bound, 6) for bound in weighted_bounds(1.0, np.eye(2)))
     (0.606531, 1.648721)
     """
+    fine = math.isfinite(W2) and W2 >= 0
+    require(fine, "W2", "a distance, 0 or more and finite", W2)
     half = float(np.abs(np.linalg.eigvalsh(symmetric(D))).max()) / 2
     return float(W2 * np.exp(-half)), float(W2 * np.exp(half))
 

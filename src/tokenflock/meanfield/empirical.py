@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tokenflock.errors import require
+from tokenflock.errors import require, require_weights
 from tokenflock.meanfield.density import Density
 from tokenflock.meanfield.grids import Grid, Numbers
+from tokenflock.meanfield.potential import points_on_sphere
 from tokenflock.shapes import Array
 
 
@@ -33,6 +34,9 @@ class Empirical(Density):
 
     def __check_init__(self) -> None:
         require(np.ndim(self.x) == 2, "x", "an array of shape (n, d)", f"shape {np.shape(self.x)}")
+        if self.w is not None:
+            require_weights("w", self.w, len(self.x))
+        points_on_sphere("x", np.asarray(self.x))
         require(self.bandwidth >= 0, "bandwidth", "0 or more", self.bandwidth)
 
     def relative(self, grid: Grid) -> Numbers:
@@ -44,7 +48,7 @@ class Empirical(Density):
             f"d = {np.shape(self.x)[1]}",
             f"write d={np.shape(self.x)[1]}",
         )
-        x = self.x / np.linalg.norm(self.x, axis=1, keepdims=True)
+        x = points_on_sphere("x", np.asarray(self.x))
         w = np.full(len(x), 1 / len(x)) if self.w is None else self.w / np.sum(self.w)
         modes = (
             grid.functions(grid.place(x))[0].T @ w * np.exp(-grid.laplace * self.bandwidth**2 / 2)

@@ -6,8 +6,14 @@ import numpy as np
 import xarray as xr
 from scipy.signal import resample
 
-from tokenflock.errors import UserError, finite_numbers, require
-from tokenflock.meanfield.potential import Numbers, on_sphere
+from tokenflock.errors import (
+    UserError,
+    finite_numbers,
+    require,
+    require_coord_last,
+    require_weights,
+)
+from tokenflock.meanfield.potential import Numbers, points_on_sphere
 
 FINE = 1024  # points that stand for a density on the circle
 
@@ -22,7 +28,10 @@ def weighted_points(
     [0.5, 0.5]
     """
     if isinstance(measure, xr.Dataset):
+        given = "weights of its own"
+        require(w is None, "w", "left out for a result, which holds its weights", given)
         return _of_result(measure)
+    require_coord_last("measure", measure)
     x = finite_numbers("measure", measure)
     require(
         x.ndim == 2,
@@ -31,12 +40,8 @@ def weighted_points(
         f"an array of shape {x.shape}",
     )
     w = np.ones(len(x)) if w is None else finite_numbers("w", w)
-    require(
-        w.shape == (len(x),), "w", f"one weight for each of {len(x)} points", f"shape {w.shape}"
-    )
-    fine = bool((w >= 0).all() and w.sum() > 0)
-    require(fine, "w", "weights of which none is negative and some are positive", f"{w!r:.80}")
-    return on_sphere(x), w / w.sum()
+    require_weights("w", w, len(x), "point")
+    return points_on_sphere("measure", x), w / w.sum()
 
 
 def _of_result(result: xr.Dataset) -> tuple[Numbers, Numbers]:

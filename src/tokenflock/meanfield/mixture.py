@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tokenflock.errors import require
+from tokenflock.errors import require, require_weights
 from tokenflock.meanfield.density import Density
 from tokenflock.meanfield.grids import Grid, Numbers
 from tokenflock.meanfield.von_mises import VonMises
@@ -33,9 +33,7 @@ class Mixture(Density):
         remedy = "e.g. [VonMises(), Ripple()]"
         require(fits, "parts", "a list of densities", f"{self.parts!r:.80}", remedy)
         if self.masses is not None:
-            shape = np.shape(self.masses)
-            fits = shape == (len(self.parts),)
-            require(fits, "masses", "one number for each part", f"shape {shape}")
+            require_weights("masses", self.masses, len(self.parts), "part")
 
     def relative(self, grid: Grid) -> Numbers:
         masses = np.ones(len(self.parts)) if self.masses is None else np.asarray(self.masses)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tokenflock.errors import require
+from tokenflock.spaces.sphere import Sphere
 
 Numbers = NDArray[np.float64]
 LARGEST = 300.0  # of the eigenvalues of D: the square of e^300 is still a number
@@ -58,6 +59,13 @@ def symmetric(D: ArrayLike) -> Numbers:
 def on_sphere(y: Numbers) -> Numbers:
     """y / |y|, row by row."""
     return y / np.linalg.norm(y, axis=-1, keepdims=True)
+
+
+def points_on_sphere(argument: str, x: Numbers) -> Numbers:
+    """Given rows divided by their lengths, of any size but zero."""
+    nonzero = bool((x != 0).any(axis=-1).all())
+    require(nonzero, argument, "points other than the origin", "a row of zeros")
+    return on_sphere(Sphere().admit(x))
 
 
 def potential(q: Numbers, x: Numbers, w: Numbers, D: Numbers) -> Numbers:

@@ -34,6 +34,15 @@ class Ripple(Density):
         require(abs(self.amplitude) <= 1, "amplitude", "from -1 to 1", self.amplitude)
 
     def relative(self, grid: Grid) -> Numbers:
+        # higher modes are cut off, or look like lower ones at the nodes
+        highest = int(grid.degree.max())
+        require(
+            self.k <= highest,
+            "k",
+            f"at most {highest}, the highest mode on {grid.points} points",
+            self.k,
+            f"write points={4 * self.k}",
+        )
         u, half = grid.height(self.mean), grid.d / 2 - 1
         mode = (
             eval_chebyt(self.k, u)

@@ -9,7 +9,7 @@ from jaxtyping import Float, Key
 
 from tokenflock.errors import require
 from tokenflock.shapes import Array
-from tokenflock.spaces.sphere import normalise
+from tokenflock.spaces.sphere import LONG, normalise
 from tokenflock.starts.start import Start, check_counts
 
 
@@ -32,7 +32,7 @@ class Clusters(Start):
     spread: float = 0.05
     "standard deviation of each coordinate about the centre"
     centres: Array | None = None
-    "the centres, (k, d), of any length but zero; uniform unless given"
+    "the centres, (k, d), of lengths from 1e-15 to 1e15; uniform unless given"
 
     def __check_init__(self) -> None:
         check_counts(self.n, self.d)
@@ -45,7 +45,13 @@ class Clusters(Start):
         instead = f"write k={shape[0]}, d={shape[1]}" if len(shape) == 2 else ""
         require(shape == (self.k, self.d), "centres", wanted, f"shape {shape}", instead)
         lengths = np.linalg.norm(np.asarray(self.centres), axis=1)
-        require(bool((lengths > 0).all()), "centres", "without zero rows", "a row of zeros")
+        # tokens are drawn in float32, which does not hold the squares of others
+        require(
+            bool(((lengths >= 1 / LONG) & (lengths <= LONG)).all()),
+            "centres",
+            f"of lengths from {1 / LONG:g} to {LONG:g}, without zero rows",
+            f"lengths {lengths.tolist()!r:.60}",
+        )
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Key
 
-from tokenflock.errors import require
+from tokenflock.errors import require, require_coord_last, require_weights
 from tokenflock.shapes import Array
 from tokenflock.starts.start import Start
 
@@ -21,6 +21,10 @@ class Given(Start):
     "tokens, (n, d)"
     w: Array | None = None
     "weights, (n,), 0 or more; scaled to sum to one"
+
+    def __post_init__(self) -> None:
+        require_coord_last("x", self.x)
+        super().__post_init__()
 
     def __check_init__(self) -> None:
         require(
@@ -39,19 +43,7 @@ class Given(Start):
             "a row of zeros",
         )
         if self.w is not None:
-            n = np.shape(self.x)[0]
-            require(
-                np.shape(self.w) == (n,),
-                "w",
-                f"one weight for each token, shape ({n},)",
-                f"shape {np.shape(self.w)}",
-            )
-            fine = bool(
-                np.isfinite(self.w).all() and (np.asarray(self.w) >= 0).all() and np.sum(self.w) > 0
-            )
-            require(
-                fine, "w", "weights of 0 or more with a positive sum", np.asarray(self.w).tolist()
-            )
+            require_weights("w", self.w, np.shape(self.x)[0])
 
     @property
     def shape(self) -> tuple[int, int]:
