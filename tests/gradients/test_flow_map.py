@@ -137,7 +137,7 @@ def test_wrong_inputs_are_refused():
     with pytest.raises(flock.UserError, match="multiple of the step"):
         flock.flow_map(law, 1.05, Layer(h=0.1))(tokens(3, 2))
     with pytest.raises(flock.UserError, match="key of the noise"):
-        flock.flow_map(Noisy(), 1.0)(tokens(3, 2))
+        flock.flow_map(Noisy(), 1.0, EulerMaruyama(h=0.1))(tokens(3, 2))
     with pytest.raises(flock.UserError, match="fixed steps"):
         flock.flow_map(law, 1.0, Layer(), forward=True)
     with pytest.raises(flock.UserError, match="tokens of shape"):

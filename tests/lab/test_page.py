@@ -182,7 +182,7 @@ def test_a_figure_has_the_panels_that_were_asked_for_and_no_others():
 def test_what_is_no_subject_is_refused():
     with pytest.raises(flock.UserError, match="subject must be a law"):
         flock.lab("self-attention")
-    with pytest.raises(flock.UserError, match="subject must hold results"):
+    with pytest.raises(flock.UserError, match="or a list of them"):
         flock.lab([1, 2])
 
 

@@ -195,7 +195,7 @@ def test_what_cannot_be_run_is_refused():
         ({"times": [-0.1, 1.0]}, "times from 0 on"),
         ({"times": [0.0]}, "times from 0 on"),
         ({"times": []}, "times"),
-        ({"start": 3}, "a density such as"),
+        ({"start": 3}, "start must be a Density"),
     ):
         with pytest.raises(flock.UserError, match=words):
             evolve(**{"dynamics": SelfAttention(), "start": Ripple(), "points": 12} | options)

@@ -141,7 +141,7 @@ def test_the_t_that_is_offered_for_layers_is_taken():
 
 
 def test_what_takes_one_number_says_so():
-    with pytest.raises(ValueError, match=r"^most must be one number, got \[1, 2\]"):
+    with pytest.raises(ValueError, match=r"^most must be a whole number, got \[1, 2\]"):
         theory.layer_crossing(most=[1, 2])
     told = r"^cosine must be one number, or a 3 x 3 matrix, got \[0.1, 0.2, 0.9\]"
     with pytest.raises(ValueError, match=told):

@@ -14,7 +14,7 @@ from tokenflock.starts import Uniform
 
 
 def test_rates_stand_in_their_order_above_or_below_the_line():
-    result = flock.spectrum(SelfAttention(beta=4.0), np.eye(3))
+    result = flock.spectrum(SelfAttention(beta=4.0), np.tile([0.0, 0.0, 1.0], (3, 1)))
     line, dots = plots.spectrum(result).lines
     assert set(line.get_ydata()) == {0}
     np.testing.assert_array_equal(dots.get_ydata(), result.rate)

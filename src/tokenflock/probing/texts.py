@@ -37,7 +37,7 @@ class Text:
     special: tuple[int, ...] = ()
 
 
-Texts = str | Text | os.PathLike[str] | Sequence[str | Text]
+Texts = Any  # a text, a path, or a list of texts: `as_texts` raises on the rest
 
 
 def as_texts(texts: Texts) -> list[Text]:

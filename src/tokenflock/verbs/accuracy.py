@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-3  # of the largest value of an observable
 PILOT = 8  # systems of a cell
+PILOT_NOISY = 64  # the same with noise
 PAIRS = 2**22  # of tokens, in all systems of a pilot: fewer systems where tokens are many
 FEW = 4000  # steps of an explicit pair, after which the law counts as stiff
 MANY = 300_000  # stages of stabilised steps, after which a system is given up
-MANY_NOISY = 9_000_000  # the same with noise, where each of its increments takes some stages
+MANY_NOISY = 3_000_000  # the same with noise, where each of its increments takes some stages
 FINER = 4  # times as often as in the solver, noise enters in the reference
 FLIPS = 2  # jumps just before a frame and not after it that controlled steps may have
 SHOWN = 10_000_000  # numbers whose largest one is told
@@ -132,7 +133,7 @@ class Pilot:
 
 def pilot(bench: Bench, cells: Cells, solvers: Sequence[Adaptive], intervals: int = 1) -> Pilot:
     """Run the first systems of each cell by the first solver that leads all of them to the end."""
-    count = pilot_size(bench.plan.repeats, bench.sheet.start.shape[0])
+    count = _size(bench)
     values: Arrays = {}
     by = np.full(len(cells), REFUSED)
     for number, solver in enumerate(solvers):
@@ -193,9 +194,15 @@ def _root_mean_square(values: np.ndarray) -> np.ndarray:
     return np.sqrt(np.mean(values.reshape(len(values), -1) ** 2, axis=1))
 
 
-def pilot_size(repeats: int, n: int) -> int:
-    """Return how many systems of a cell its pilot has."""
-    return min(repeats, max(2, min(PILOT, PAIRS // n**2)))
+def pilot_size(repeats: int, n: int, noisy: bool) -> int:
+    """Return how many systems of a cell its pilot has: more with noise, which hides errors."""
+    most = PILOT_NOISY if noisy else PILOT
+    return min(repeats, max(2, min(most, PAIRS // n**2)))
+
+
+def _size(bench: Bench) -> int:
+    sheet = bench.sheet
+    return pilot_size(bench.plan.repeats, sheet.start.shape[0], sheet.dynamics.noisy)
 
 
 def checked(bench: Bench, cells: Cells, values: dict[str, Any]) -> tuple[dict[str, Any], Arrays]:
@@ -247,7 +254,7 @@ def checked(bench: Bench, cells: Cells, values: dict[str, Any]) -> tuple[dict[st
 def _first(bench: Bench, values: dict[str, Any], cells: int) -> Pilot:
     """Return the values of the first systems of each cell as a pilot."""
     repeats = bench.plan.repeats
-    count = pilot_size(repeats, bench.sheet.start.shape[0])
+    count = _size(bench)
     rows = (repeats * np.arange(cells)[:, None] + np.arange(count)).ravel()
     own = {name: np.asarray(array[rows], float) for name, array in values.items()}
     shaped = {name: array.reshape(cells, count, *array.shape[1:]) for name, array in own.items()}
