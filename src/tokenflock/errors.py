@@ -85,9 +85,9 @@ def require_number(argument: str, value: Any, instead: str = "") -> None:
 def require_coord_last(argument: str, value: Any) -> None:
     """Raise if an array with named axes, such as a DataArray, has its `coord` not at the end."""
     dims = getattr(value, "dims", ())
-    turned = isinstance(dims, tuple) and "coord" in dims and dims[-1] != "coord"
-    remedy = "write .transpose(..., 'coord')"
-    require(not turned, argument, "an array with axes (particle, coord)", f"{dims}", remedy)
+    turned = isinstance(dims, tuple) and "coord" in dims[:-1]
+    remedy = f"write {argument}.transpose(..., 'coord')"
+    require(not turned, argument, "an array whose last axis is 'coord'", f"{dims}", remedy)
 
 
 def require_weights(argument: str, value: Any, count: int, what: str = "token") -> None:
@@ -279,10 +279,7 @@ def require_kind(name: str, hint: Any, value: Any) -> None:
     """Raise unless a value is of a kind, and in the range of a number of that name."""
     if not _fits(hint, value):
         require(False, name, _wanted(hint), shown(value), _remedy(hint, value))
-    dims = getattr(value, "dims", ())
-    if isinstance(dims, tuple) and "coord" in dims[:-1]:  # xarray would lose the names of the axes
-        axes = f"write {name}.transpose(..., 'coord')"
-        require(False, name, "an array whose last axis is 'coord'", dims, axes)
+    require_coord_last(name, value)
     if name in RANGES and isinstance(value, Real):
         low, high = RANGES[name]
         require(

@@ -10,7 +10,6 @@ from tokenflock.errors import (
     UserError,
     finite_numbers,
     require,
-    require_coord_last,
     require_weights,
 )
 from tokenflock.meanfield.potential import Numbers, points_on_sphere
@@ -31,7 +30,6 @@ def weighted_points(
         given = "weights of its own"
         require(w is None, "w", "left out for a result, which holds its weights", given)
         return _of_result(measure)
-    require_coord_last("measure", measure)
     x = finite_numbers("measure", measure)
     require(
         x.ndim == 2,

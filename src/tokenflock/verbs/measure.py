@@ -109,7 +109,8 @@ def _values(result: xr.Dataset, observables: Sequence[Observable]) -> list[np.nd
     n, d = x.shape[-2:]
     dtype = _dtype(x)
     frames, weights = x.values.reshape(-1, n, d), shares(result).reshape(-1, n)
-    missing = ~(_finite(frames).all(axis=(1, 2)) & _finite(weights).all(axis=1))
+    sound = _finite(frames).all(axis=(1, 2)) & _finite(weights).all(axis=1)
+    missing = ~np.asarray(sound)
     columns: list[list[np.ndarray]] = [[] for _ in observables]
     with precision(dtype), placed(n, d):
         observables = [cast(observable, dtype) for observable in observables]

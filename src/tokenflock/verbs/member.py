@@ -149,7 +149,8 @@ def _scheme(result: xr.Dataset, chosen: dict[Any, tuple[float, int]]) -> int:
     for name, (label, place) in chosen.items():
         if name not in result.coords:  # nothing says what was selected
             whole = name in scheme.dims and scheme.sizes[name] > place
-            require(whole, "result", f"one with the coordinate {name!r}", sorted(result.coords))
+            known = sorted(map(str, result.coords))
+            require(whole, "result", f"one with the coordinate {name!r}", known)
             scheme = scheme.isel({name: place})
             continue
         left = np.atleast_1d(result[name].values)

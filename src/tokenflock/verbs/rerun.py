@@ -255,7 +255,7 @@ def _times(result: xr.Dataset, recipe: dict[str, Any]) -> list[float] | None:
     _, kept = schedule(solver, recipe["t"], recipe["times"], recipe["frames"])
     have = np.atleast_1d(result["time"].values)
     near = np.isclose(have[:, None], kept, rtol=1e-6, atol=1e-12)
-    found = near.any(axis=1)
+    found = np.asarray(near.any(axis=1))
     by_event = _ends_by_event(result, have[-1])
     if not found[: len(found) - by_event].all():
         raise UserError("result has values of 'time' that its recipe does not have")
