@@ -30,6 +30,7 @@ from tokenflock.starts import Uniform
 from . import reference
 
 N, REPEATS, TIMES = 10, 4, [0.0, 1.0, 3.0, 6.0]
+TOGETHER = np.tile([1.0, 0.0], (3, 1))
 SEEN = [MeanCosine(), MinimumCosine(), ClusterCount()]
 
 
@@ -329,9 +330,9 @@ def test_a_layer_map_without_a_flow_runs():
 
 
 def test_lyapunov_shortens_its_step_for_fast_rates():
-    slow = flock.lyapunov(SelfAttention(beta=1.0), np.ones((3, 2)), t=5)
+    slow = flock.lyapunov(SelfAttention(beta=1.0), TOGETHER, t=5)
     assert recipe.loads(slow.attrs["recipe"])["solver"] == RK4(h=0.01)
-    fast = flock.lyapunov(Unnormalised(beta=6.0), np.ones((3, 2)), t=1)
+    fast = flock.lyapunov(Unnormalised(beta=6.0), TOGETHER, t=1)
     rate = np.exp(6.0)  # of every mode but the rotation, at consensus
     assert np.abs(fast.exponent.values[1:] / -rate - 1).max() < 1e-3
 
@@ -339,7 +340,7 @@ def test_lyapunov_shortens_its_step_for_fast_rates():
 def test_lyapunov_and_flow_map_want_a_solver_where_there_is_noise():
     law = Noisy(SelfAttention())
     with pytest.raises(UserError, match="solver must be given"):
-        flock.lyapunov(law, np.ones((3, 2)), t=1)
+        flock.lyapunov(law, TOGETHER, t=1)
     with pytest.raises(UserError, match="of fixed step, for a law with noise"):
         flock.flow_map(law, 1.0)
 

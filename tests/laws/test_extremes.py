@@ -131,7 +131,7 @@ def _layer():
     ("options", "words"),
     [
         ({"dynamics": SelfAttention}, "law of motion"),
-        ({"observe": ["energy"]}, "observables"),
+        ({"observe": ["energy"]}, "observe must be"),
         ({"seed": 1.5}, "seed"),
         ({"seed": 10**20}, "seed"),
     ],

@@ -251,7 +251,7 @@ def split(regex):
     ("told", "said"),
     [
         ({"pre_tokenizer": split("(x+x+)+y")}, "cannot encode"),
-        ({"pre_tokenizer": split("(")}, "could not be loaded"),
+        ({"pre_tokenizer": split("(")}, "has no tokenizer"),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": CHARMAP}}, "cannot encode"),
         ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}}, "cannot encode"),
         ({"model": WORDS["model"] | {"unk_token": "none"}}, "cannot encode"),

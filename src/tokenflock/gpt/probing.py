@@ -11,7 +11,7 @@ from tokenflock.errors import UserError
 from tokenflock.observables.observable import Observable
 from tokenflock.probing import layers
 from tokenflock.probing.options import Recording, Selection, Variant
-from tokenflock.probing.texts import Texts, beside
+from tokenflock.probing.texts import Texts, as_texts, beside
 
 
 def probe(
@@ -31,7 +31,7 @@ def probe(
 
     On the passages of held-out text that lie beside it unless texts are given.
     """
-    passages = beside(folder) if texts is None else texts
+    passages = beside(folder) if texts is None else as_texts(texts)
     if passages is None:
         raise UserError(f"texts must be given, since {folder} has no prompts.json, got none")
     return layers.probe(

@@ -95,8 +95,8 @@ def evolve(
     times = None if times is None else all_numbers("times", times)
     last, count = one_schedule(t, times, frames, LAST, FRAMES)
     _check_asked(dynamics, start, last, times, count)
+    grids = _grids(dynamics, d, points, count if times is None else len(times) + 1)
     keep = np.linspace(0, last, count) if times is None else np.union1d([0.0], times)
-    grids = _grids(dynamics, d, points, len(keep))
     resolved = max(RESOLVED * rtol, 1e-12)  # not below rounding
     space, off, run = _followed(dynamics, start, grids, keep, (rtol, atol), resolved)
     recipe = {"verb": "evolve", "dynamics": dynamics, "start": start, "t": float(keep[-1])}

@@ -23,7 +23,7 @@ from tokenflock.probing.layers import probe
 from tokenflock.probing.loading import load
 from tokenflock.probing.options import Selection, Variant
 from tokenflock.probing.surveying import NEAR
-from tokenflock.probing.texts import Texts
+from tokenflock.probing.texts import Texts, as_texts
 from tokenflock.shapes import Tokens, Weights
 from tokenflock.solvers import Layer
 from tokenflock.spaces.sphere import normalise
@@ -63,6 +63,7 @@ def follow(
     units of the cosine) and `alignment` (mean cosine between a token there and the same token in
     the model).
     """
+    texts = as_texts(texts)
     loaded = load(model, Variant(depth))
     blocks, name = loaded.blocks(), loaded.facts.name
     real = probe(loaded, texts, tokens=Selection(length=length))

@@ -63,9 +63,10 @@ def probe(
     recipe. `measure` and, for one prompt, every plot take it.
     """
     require_distinct(observe)
+    read = as_texts(texts)
     loaded = load(model, variant.of_depth(depth))
     length = _length(loaded.facts, tokens.length)
-    prompts = [loaded.encode(text, length) for text in as_texts(texts)]
+    prompts = [loaded.encode(text, length) for text in read]
     for k, prompt in enumerate(prompts):
         _check_tokens(k, prompt, tokens)
     layers = record.places(loaded.facts.depth)
