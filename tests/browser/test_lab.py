@@ -458,6 +458,7 @@ def test_the_cosine_of_theory_stands_beside_the_measurement_for_every_n(visit):
     assert curve[-1, 0] == pytest.approx(6.0)
 
 
+@pytest.mark.filterwarnings("ignore:the state is not at rest")
 def test_growth_rates_and_the_next_merge_are_told_beside_the_measurement(visit):
     state = {"law": "SelfAttention", "values": {"beta": 6.0}, "n": 24, "d": 2, "rate": 60}
     page = visit(fragment(state))

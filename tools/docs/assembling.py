@@ -33,7 +33,7 @@ CONTENTS = {  # in its order; a page that is not here is an error
         "lab",
         "sweeps",
     ],
-    "Look up": ["catalogue", "verdicts/index", "errata", "reference/index"],
+    "Look up": ["catalogue", "verdicts/index", "errata", "corrections", "reference/index"],
     "Carry on": ["architecture/index", "speed", "testing", "contributing", "changes"],
 }
 LESSONS = """# Lessons
