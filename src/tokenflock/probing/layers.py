@@ -52,8 +52,7 @@ def probe(
         what is kept: all layers and no attention unless said.
       tokens: `Selection(special, first, length)`, which tokens count.
       observe: observables to add, measured batch by batch in double precision.
-      batch: prompts run at once. It changes rounding, which deep models amplify: take
-        `Variant(dtype="float64")` there.
+      batch: prompts run at once; rounding depends on it, so take `Variant(dtype="float64")`.
       out: a netCDF file to write to, prompt by prompt, for results that do not fit in memory; it is
         read back lazily.
       progress: called with the share of the work that is done.

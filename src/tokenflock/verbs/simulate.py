@@ -123,7 +123,7 @@ def simulate(
     observe = check_kinds(dynamics, observe, seed, solver=solver, until=until)
     start = as_start(dynamics, start)
     when = when_to_look(t, times, frames)
-    chosen = _chosen(dynamics, start, when, solver, observe, until, seed, tolerance)
+    chosen = _chosen(dynamics, start, when, solver, observe, until, seed, dtype, tolerance)
     setting = Setting(dynamics, start, when, chosen, until, observe, seed, dtype, coalesce)
     return setting.run(progress, tolerance)
 
@@ -319,6 +319,7 @@ def _chosen(
     observe: Sequence[Observable],
     until: Event | None,
     seed: int,
+    dtype: str,
     tolerance: float | None,
 ) -> Solver:
     """Return the given solver or the default; with noise, warn where a given step is too long, or
@@ -332,7 +333,7 @@ def _chosen(
     names = {each.name for each in observe}
     more = [each for each in (MeanCosine(), MinimumCosine()) if each.name not in names]
     few = PILOT if solver is None else PILOT // 2
-    options: Options = {"tolerance": tolerance}
+    options: Options = {"tolerance": tolerance, "dtype": dtype}
     system = dynamics, start, {}, few, when, solver, (*observe, *more), until, seed
     request = asked(*system, options)
     result = judged(in_memory(request), request.plan, stored=False)
