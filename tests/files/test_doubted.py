@@ -115,6 +115,7 @@ def test_a_training_that_lost_its_numbers_is_told_so(spoil, reason, watched, tmp
     spoil(watched).to_netcdf(path, engine="h5netcdf")
     said = " ".join(told(["plot", path, "--out", tmp_path / "a.png"], capsys).split())
     assert reason in said
+    assert "cannot be drawn" in said or "compute it first" in said
 
 
 RECIPES = {
